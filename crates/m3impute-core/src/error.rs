@@ -1,0 +1,287 @@
+//! What can go wrong, where, and what to do about it.
+
+use crate::schema::Kind;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What sort of failure it is. The command line maps it to an exit code, Python to an exception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// The request is wrong: an unknown name, a value out of range.
+    Usage,
+    /// The data is wrong: unreadable, infinite, of another shape than the model.
+    Data,
+    /// The arithmetic failed: no finite answer.
+    Numeric,
+    /// Something ran out: memory, disk, permission.
+    Resource,
+    /// Somebody stopped it.
+    Cancelled,
+    /// A fault of this software.
+    Bug,
+}
+
+/// An error of this crate and of the methods built on it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such column.
+    #[error("unknown column `{column}`")]
+    UnknownColumn {
+        /// The name that was asked for.
+        column: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// Two columns of one name.
+    #[error("column name `{column}` stands twice: columns {first} and {second}")]
+    DuplicateColumn {
+        /// The name.
+        column: String,
+        /// Where it stands first, counted from 1.
+        first: usize,
+        /// Where it stands again, counted from 1.
+        second: usize,
+    },
+    /// A column of another length than the rest.
+    #[error("column `{column}`: expected {expected} rows, got {got}")]
+    Length {
+        /// The column.
+        column: String,
+        /// The rows of the table.
+        expected: usize,
+        /// The rows of the column.
+        got: usize,
+    },
+    /// An infinite value in the data.
+    #[error("column `{column}`, row {row}: expected a finite number, got `{value}`")]
+    Infinite {
+        /// The column.
+        column: String,
+        /// The row, counted from 1.
+        row: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A code that is no index into the column's levels.
+    #[error("column `{column}`, row {row}: expected a code below {levels}, got `{code}`")]
+    Level {
+        /// The column.
+        column: String,
+        /// The row, counted from 1.
+        row: usize,
+        /// The code.
+        code: u32,
+        /// How many levels the column has.
+        levels: usize,
+    },
+    /// Values of another type than the kind needs.
+    #[error("column `{column}`: expected {expected}, got {got}")]
+    Kind {
+        /// The column.
+        column: String,
+        /// What was expected.
+        expected: String,
+        /// What was there.
+        got: String,
+    },
+    /// A table without rows, or without a column a method could use.
+    #[error("the table has no {what}")]
+    EmptyTable {
+        /// What there is none of.
+        what: &'static str,
+    },
+    /// A column without a single observed value, where the policy is to refuse.
+    #[error("column `{column}` has no observed value")]
+    EmptyColumn {
+        /// The column.
+        column: String,
+    },
+    /// No such method.
+    #[error("unknown method `{method}`")]
+    UnknownMethod {
+        /// The name that was asked for.
+        method: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// No such parameter.
+    #[error("method `{method}` has no parameter `{parameter}`")]
+    UnknownParameter {
+        /// The method.
+        method: &'static str,
+        /// The name that was asked for.
+        parameter: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+        /// All the names there are.
+        valid: Vec<&'static str>,
+    },
+    /// A parameter out of its range or of another type.
+    #[error("parameter `{parameter}` of `{method}`: expected {expected}, got `{got}`")]
+    BadParameter {
+        /// The method.
+        method: &'static str,
+        /// The parameter.
+        parameter: String,
+        /// What was expected.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+    /// No such preset.
+    #[error("method `{method}` has no preset `{preset}`: expected one of {valid}")]
+    UnknownPreset {
+        /// The method.
+        method: &'static str,
+        /// The preset that was asked for.
+        preset: String,
+        /// The presets there are.
+        valid: String,
+    },
+    /// A method that cannot be fitted once and used on new rows.
+    #[error("method `{method}` cannot fill new rows: it only fills the table it is given")]
+    NotInductive {
+        /// The method.
+        method: &'static str,
+    },
+    /// A column the model needs is not in the rows.
+    #[error("the model needs column `{column}` ({kind}), which the rows do not have")]
+    ColumnNotThere {
+        /// The column.
+        column: String,
+        /// Its kind in training.
+        kind: Kind,
+    },
+    /// A model file that is not one, or is damaged.
+    #[error("not a usable model file: {reason}")]
+    ModelFile {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A model file of a version this software does not read.
+    #[error("model file of format {got}: this version reads formats {oldest} to {newest}")]
+    ModelVersion {
+        /// The version of the file.
+        got: u32,
+        /// The oldest version that is read.
+        oldest: u32,
+        /// The newest version that is read.
+        newest: u32,
+    },
+    /// A request that does not fit the table.
+    #[error("{what}: expected {expected}, got `{got}`")]
+    Request {
+        /// What was asked.
+        what: String,
+        /// What was expected.
+        expected: String,
+        /// What was given.
+        got: String,
+    },
+    /// An answer that is not finite.
+    #[error("method `{method}` got a value that is not finite in {place}")]
+    NotFinite {
+        /// The method.
+        method: &'static str,
+        /// Where.
+        place: String,
+    },
+    /// Work that would not fit into memory.
+    #[error("{what} would need about {need_mb} MB: expected at most {limit_mb} MB")]
+    TooLarge {
+        /// What is too large.
+        what: String,
+        /// The megabytes it would need.
+        need_mb: u64,
+        /// The megabytes it may have.
+        limit_mb: u64,
+    },
+    /// The threads could not be started.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// How many.
+        threads: usize,
+        /// Why.
+        reason: String,
+    },
+    /// Bytes could not be written or read.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// Somebody stopped it.
+    #[error("cancelled")]
+    Cancelled,
+    /// A fault of this software.
+    #[error("internal error: {0}")]
+    Bug(String),
+}
+
+impl Error {
+    /// What sort of failure it is.
+    pub fn category(&self) -> Category {
+        match self {
+            Error::UnknownColumn { .. }
+            | Error::UnknownMethod { .. }
+            | Error::UnknownParameter { .. }
+            | Error::BadParameter { .. }
+            | Error::UnknownPreset { .. }
+            | Error::NotInductive { .. }
+            | Error::Request { .. } => Category::Usage,
+            Error::DuplicateColumn { .. }
+            | Error::Length { .. }
+            | Error::Infinite { .. }
+            | Error::Level { .. }
+            | Error::Kind { .. }
+            | Error::EmptyTable { .. }
+            | Error::EmptyColumn { .. }
+            | Error::ColumnNotThere { .. }
+            | Error::ModelFile { .. }
+            | Error::ModelVersion { .. } => Category::Data,
+            Error::NotFinite { .. } => Category::Numeric,
+            Error::TooLarge { .. } | Error::Threads { .. } | Error::Io(_) => Category::Resource,
+            Error::Cancelled => Category::Cancelled,
+            Error::Bug(_) => Category::Bug,
+        }
+    }
+
+    /// What the user can do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        let nearest = |name: &Option<String>| name.as_ref().map(|n| format!("did you mean `{n}`?"));
+        match self {
+            Error::UnknownColumn { nearest: n, .. } | Error::UnknownMethod { nearest: n, .. } => nearest(n),
+            Error::UnknownParameter { nearest: Some(n), .. } => Some(format!("did you mean `{n}`?")),
+            Error::UnknownParameter { valid, .. } if valid.is_empty() => Some("it has no parameters".to_owned()),
+            Error::UnknownParameter { valid, .. } => Some(format!("it has: {}", valid.join(", "))),
+            Error::DuplicateColumn { .. } => Some("rename one of them".to_owned()),
+            Error::Infinite { .. } => Some("take infinities as missing with `--inf missing`".to_owned()),
+            Error::EmptyColumn { .. } => {
+                Some("`--empty-columns keep`, `drop` or `constant` accept such a column".to_owned())
+            }
+            Error::ModelVersion { got, newest, .. } if got > newest => Some("install a newer version".to_owned()),
+            Error::ModelVersion { .. } => Some("fit the model again".to_owned()),
+            Error::NotInductive { .. } => Some("use `impute` on the whole table".to_owned()),
+            Error::NotFinite { .. } => {
+                Some("look for extreme values with `describe`, or try another method".to_owned())
+            }
+            Error::Bug(_) => Some("please report this with the command that led to it".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// The name nearest to `wanted`, where one is near enough to be a slip of the finger.
+///
+/// ```
+/// assert_eq!(m3impute_core::nearest("medain", ["mean", "median"]), Some("median".to_owned()));
+/// assert_eq!(m3impute_core::nearest("xyz", ["mean", "median"]), None);
+/// ```
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let wanted = wanted.to_lowercase();
+    names
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&wanted, &name.to_lowercase()), name))
+        .min_by_key(|&(distance, _)| distance)
+        .filter(|&(distance, name)| distance <= 1 + name.chars().count() / 4)
+        .map(|(_, name)| name.to_owned())
+}

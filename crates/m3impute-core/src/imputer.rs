@@ -1,0 +1,253 @@
+//! The contract that every method keeps, and the row of the registry that describes it.
+
+use crate::encode::Finish;
+use crate::error::{Error, Result, nearest};
+use crate::model_file::ModelFile;
+use crate::run::Run;
+use crate::schema::Schema;
+use crate::table::Table;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt::Debug;
+use std::io::Write;
+
+/// A configured method: its parameters are valid.
+pub trait Imputer: Debug + Send + Sync {
+    /// What the method is.
+    fn spec(&self) -> &'static MethodSpec;
+
+    /// Fills the holes of a table.
+    ///
+    /// The output has the shape of the input; observed cells come back bit for bit; what was filled in another way
+    /// than asked is listed in [`Imputation::fallbacks`].
+    ///
+    /// # Errors
+    /// When the table cannot be filled, or the run is cancelled.
+    fn impute(&self, table: &Table, run: &mut Run) -> Result<Imputation>;
+
+    /// The same method as one that can be fitted once and used on new rows, where it honestly can.
+    fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
+        None
+    }
+}
+
+/// A method that learns from one table and fills others.
+pub trait InductiveImputer: Imputer {
+    /// Learns from a table.
+    ///
+    /// # Errors
+    /// When the table cannot be learnt from, or the run is cancelled.
+    fn fit(&self, table: &Table, run: &mut Run) -> Result<Box<dyn FittedImputer>>;
+}
+
+/// What a method has learnt. It cannot exist unfitted.
+pub trait FittedImputer: Debug + Send + Sync {
+    /// The columns it has learnt.
+    fn schema(&self) -> &Schema;
+
+    /// Fills new rows. Each row is filled by itself: batch size, order and threads do not change a byte.
+    ///
+    /// # Errors
+    /// When the rows lack a column of the model, or the run is cancelled.
+    fn transform(&self, rows: &Table, run: &mut Run) -> Result<Imputation>;
+
+    /// What was filled or decided in another way than asked while fitting.
+    fn notes(&self) -> &[String];
+
+    /// The model as a file in memory: header and tensors.
+    ///
+    /// # Errors
+    /// When the state cannot be written down.
+    fn to_file(&self) -> Result<ModelFile>;
+
+    /// Writes the model.
+    ///
+    /// # Errors
+    /// When the bytes cannot be written.
+    fn save(&self, to: &mut dyn Write) -> Result<()> {
+        self.to_file()?.write(to)
+    }
+}
+
+/// A filled table, and what there is to say about it.
+#[derive(Clone, Debug)]
+pub struct Imputation {
+    /// The filled table.
+    pub table: Table,
+    /// Cells that were filled in another way than asked, or left.
+    pub fallbacks: Vec<Fallback>,
+    /// What else a user should know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Cells of one column that were filled in another way than asked, or left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    /// The column.
+    pub column: String,
+    /// How many of its cells.
+    pub cells: usize,
+    /// Why.
+    pub reason: String,
+    /// What was done instead.
+    pub done: String,
+}
+
+/// A row of the registry: what a method is called, what it takes, and how to make one.
+#[derive(Debug)]
+pub struct MethodSpec {
+    /// The key users write.
+    pub name: &'static str,
+    /// One line that says what it does.
+    pub summary: &'static str,
+    /// When not to use it.
+    pub avoid: &'static str,
+    /// Whether it can be fitted once and used on new rows.
+    pub inductive: bool,
+    /// Whether the seed matters.
+    pub randomised: bool,
+    /// The presets: name and what it stands for. The first is the default.
+    pub presets: &'static [(&'static str, &'static str)],
+    /// The parameters.
+    pub params: &'static [ParamSpec],
+    /// The parameters of a preset as JSON, for listings.
+    pub preset_values: fn(&str) -> Option<Value>,
+    /// Makes a configured method.
+    pub build: fn(&Settings) -> Result<Box<dyn Imputer>>,
+    /// Reads a fitted one back.
+    pub load: fn(&ModelFile) -> Result<Box<dyn FittedImputer>>,
+}
+
+/// One parameter of a method.
+#[derive(Debug)]
+pub struct ParamSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub doc: &'static str,
+    /// What it may be.
+    pub expects: Expect,
+}
+
+/// What a parameter may be.
+#[derive(Debug)]
+pub enum Expect {
+    /// A whole number in this range.
+    Whole(u64, u64),
+    /// A number in this range.
+    Number(f64, f64),
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// `auto`, or what stands inside.
+    Auto(&'static Expect),
+}
+
+impl std::fmt::Display for Expect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Expect::Whole(low, u64::MAX) => write!(f, "a whole number of at least {low}"),
+            Expect::Whole(low, high) => write!(f, "a whole number from {low} to {high}"),
+            Expect::Number(low, high) if high.is_infinite() => write!(f, "a number of at least {low}"),
+            Expect::Number(low, high) => write!(f, "a number from {low} to {high}"),
+            Expect::Flag => f.write_str("`true` or `false`"),
+            Expect::Choice(words) => {
+                let quoted: Vec<String> = words.iter().map(|w| format!("`{w}`")).collect();
+                write!(f, "one of {}", quoted.join(", "))
+            }
+            Expect::Auto(inside) => write!(f, "`auto` or {inside}"),
+        }
+    }
+}
+
+impl Expect {
+    /// The value that a text stands for, or nothing where it does not fit.
+    pub fn parse(&self, text: &str) -> Option<Value> {
+        match self {
+            Expect::Whole(low, high) => text.parse::<u64>().ok().filter(|v| (low..=high).contains(&v)).map(Value::from),
+            Expect::Number(low, high) => text.parse::<f64>().ok().filter(|v| v >= low && v <= high).map(Value::from),
+            Expect::Flag => text.parse::<bool>().ok().map(Value::from),
+            Expect::Choice(words) => words.contains(&text).then(|| Value::from(text)),
+            Expect::Auto(_) if text == "auto" => Some(Value::Null),
+            Expect::Auto(inside) => inside.parse(text),
+        }
+    }
+}
+
+/// What a user asks of a method: a preset, parameters on top of it, and how filled numbers are finished.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The preset; the method's first one where nothing is said.
+    pub preset: Option<String>,
+    /// Parameters by name, as text.
+    pub params: Vec<(String, String)>,
+    /// How filled numbers are finished, where it differs from what the preset says.
+    pub finish: FinishChoice,
+}
+
+/// How filled numbers are finished, where the user says so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FinishChoice {
+    /// Whether integers are filled whole.
+    pub round: Option<bool>,
+    /// Whether filled numbers are kept within the observed range.
+    pub clip: Option<bool>,
+    /// Whether a column without a single observed value is filled with zeros.
+    pub zero_empty: bool,
+}
+
+impl FinishChoice {
+    /// What the user says on top of what the preset says.
+    pub fn over(self, preset: Finish) -> Finish {
+        Finish {
+            round: self.round.unwrap_or(preset.round),
+            clip: self.clip.unwrap_or(preset.clip),
+            zero_empty: self.zero_empty,
+        }
+    }
+}
+
+impl MethodSpec {
+    /// The name of the preset that is asked for.
+    ///
+    /// # Errors
+    /// When the method has no such preset.
+    pub fn preset(&'static self, settings: &Settings) -> Result<&'static str> {
+        let Some(wanted) = &settings.preset else { return Ok(self.presets[0].0) };
+        self.presets.iter().map(|p| p.0).find(|p| p == wanted).ok_or_else(|| Error::UnknownPreset {
+            method: self.name,
+            preset: wanted.clone(),
+            valid: self.presets.iter().map(|p| format!("`{}`", p.0)).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The parameters that the settings ask for: those of the preset, with the named ones replaced.
+    ///
+    /// # Errors
+    /// When a parameter is unknown, or its value is not what it may be.
+    pub fn params<P: Serialize + DeserializeOwned>(
+        &'static self,
+        settings: &Settings,
+        of_preset: impl Fn(&str) -> P,
+    ) -> Result<P> {
+        let preset = of_preset(self.preset(settings)?);
+        let mut values = serde_json::to_value(&preset).map_err(|e| Error::Bug(e.to_string()))?;
+        for (name, text) in &settings.params {
+            let param = self.params.iter().find(|p| p.name == name).ok_or_else(|| Error::UnknownParameter {
+                method: self.name,
+                parameter: name.clone(),
+                nearest: nearest(name, self.params.iter().map(|p| p.name)),
+                valid: self.params.iter().map(|p| p.name).collect(),
+            })?;
+            values[name] = param.expects.parse(text).ok_or_else(|| Error::BadParameter {
+                method: self.name,
+                parameter: name.clone(),
+                expected: param.expects.to_string(),
+                got: text.clone(),
+            })?;
+        }
+        serde_json::from_value(values).map_err(|e| Error::Bug(format!("parameters of `{}`: {e}", self.name)))
+    }
+}

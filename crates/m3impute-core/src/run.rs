@@ -1,0 +1,203 @@
+//! What a method is given beside its table: the seed, the threads, who watches, and when to stop.
+
+use crate::error::{Error, Result};
+use crate::table::Fnv;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A flag that stops a run from elsewhere: a signal handler, another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks the run to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a method is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What is being done, in a word or two.
+    pub stage: &'static str,
+    /// How many of `total` are done.
+    pub done: u64,
+    /// How many there are.
+    pub total: u64,
+    /// A figure worth watching (a loss, a change), already in words.
+    pub note: String,
+}
+
+/// Who watches a run. The library never prints: it tells an observer.
+pub trait Observer: Send {
+    /// Something moved on.
+    fn progress(&mut self, progress: &Progress);
+}
+
+impl<F: FnMut(&Progress) + Send> Observer for F {
+    fn progress(&mut self, progress: &Progress) {
+        self(progress);
+    }
+}
+
+/// One run of a method: its seed, its threads, its observer, its budget, and the flag that stops it.
+pub struct Run {
+    seed: u64,
+    pool: Arc<rayon::ThreadPool>,
+    observer: Option<Box<dyn Observer>>,
+    cancel: Cancel,
+    started: Instant,
+    budget: Option<Duration>,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run")
+            .field("seed", &self.seed)
+            .field("threads", &self.threads())
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    /// A run of that seed on its own pool of `threads` threads; 0 takes as many as the machine allows.
+    ///
+    /// ```
+    /// use rand_chacha::rand_core::Rng;
+    /// let run = m3impute_core::Run::new(7, 1)?;
+    /// // The same seed, purpose and index give the same numbers, whatever else is drawn.
+    /// assert_eq!(run.rng("rows", 3).next_u64(), run.rng("rows", 3).next_u64());
+    /// # Ok::<(), m3impute_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn new(seed: u64, threads: usize) -> Result<Run> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
+        Ok(Run::on_pool(seed, Arc::new(pool)))
+    }
+
+    /// A run of that seed on a pool that exists already.
+    pub fn on_pool(seed: u64, pool: Arc<rayon::ThreadPool>) -> Run {
+        Run { seed, pool, observer: None, cancel: Cancel::default(), started: Instant::now(), budget: None }
+    }
+
+    /// Tells this observer how far the run is.
+    pub fn observed_by(mut self, observer: impl Observer + 'static) -> Run {
+        self.observer = Some(Box::new(observer));
+        self
+    }
+
+    /// Stops when this flag is raised.
+    pub fn cancelled_by(mut self, cancel: Cancel) -> Run {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Lets the run take that long, counted from now; then a method returns the best it has.
+    pub fn within(mut self, budget: Duration) -> Run {
+        self.started = Instant::now();
+        self.budget = Some(budget);
+        self
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The pool on which parallel work is installed.
+    pub fn pool(&self) -> &Arc<rayon::ThreadPool> {
+        &self.pool
+    }
+
+    /// How many threads the run has.
+    pub fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    /// The one door to randomness: a stream that depends on seed, purpose and index only.
+    pub fn rng(&self, purpose: &str, index: u64) -> ChaCha8Rng {
+        let mut hash = Fnv::default();
+        hash.bytes(purpose.as_bytes());
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&self.seed.to_le_bytes());
+        key[8..16].copy_from_slice(&hash.0.to_le_bytes());
+        let mut rng = ChaCha8Rng::from_seed(key);
+        rng.set_stream(index);
+        rng
+    }
+
+    /// Tells the observer how far the run is.
+    pub fn report(&mut self, stage: &'static str, done: u64, total: u64, note: impl Into<String>) {
+        if let Some(observer) = &mut self.observer {
+            observer.progress(&Progress { stage, done, total, note: note.into() });
+        }
+    }
+
+    /// Fails when somebody asked the run to stop. Long loops call this every few milliseconds.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when the flag is raised.
+    pub fn check(&self) -> Result<()> {
+        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// The time that is left, where there is a budget.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.budget.map(|b| b.saturating_sub(self.started.elapsed()))
+    }
+
+    /// Whether the budget is spent.
+    pub fn is_spent(&self) -> bool {
+        self.time_left() == Some(Duration::ZERO)
+    }
+
+    /// Runs parallel work on the run's own pool.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::rand_core::Rng;
+
+    #[test]
+    fn streams_differ_by_seed_purpose_and_index() {
+        let draw = |seed, purpose, index| Run::new(seed, 1).unwrap().rng(purpose, index).next_u64();
+        let draws = [draw(0, "a", 0), draw(1, "a", 0), draw(0, "b", 0), draw(0, "a", 1)];
+        for (i, a) in draws.iter().enumerate() {
+            assert!(draws[i + 1..].iter().all(|b| a != b));
+        }
+    }
+
+    #[test]
+    fn a_cancelled_run_says_so() {
+        let cancel = Cancel::default();
+        let run = Run::new(0, 1).unwrap().cancelled_by(cancel.clone());
+        assert!(run.check().is_ok());
+        cancel.cancel();
+        assert!(matches!(run.check(), Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn a_budget_of_nothing_is_spent() {
+        assert!(Run::new(0, 1).unwrap().within(Duration::ZERO).is_spent());
+        assert!(!Run::new(0, 1).unwrap().is_spent());
+    }
+}
