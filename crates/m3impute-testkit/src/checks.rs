@@ -1,0 +1,8 @@
+//! The checks, grouped by what they are about.
+
+pub mod edges;
+pub mod files;
+pub mod filling;
+pub mod fitted;
+pub mod repeating;
+pub mod requests;

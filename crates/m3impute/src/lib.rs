@@ -1,0 +1,109 @@
+//! Fill the holes of a table: the methods, the tables and the contract in one crate.
+//!
+//! A [`Table`] has typed columns and holes. A method of the registry ([`METHODS`]) fills the holes; observed cells come
+//! back bit for bit, integers are filled whole, categories with levels they have. The same seed gives the same bytes on
+//! any number of threads.
+//!
+//! ```
+//! use m3impute::{Column, ColumnSpec, Kind, Run, Schema, Settings, Table};
+//!
+//! // A table of two columns; `None` is a hole.
+//! let schema = Schema::new(vec![
+//!     ColumnSpec::new("age", Kind::Integer),
+//!     ColumnSpec::with_levels("smokes", Kind::Categorical, ["no", "yes"]),
+//! ])?;
+//! let age = Column::numbers([Some(31.0), None, Some(40.0), Some(52.0)]);
+//! let smokes = Column::codes([Some(0), Some(1), Some(1), None]);
+//! let table = Table::new(schema, vec![age, smokes])?;
+//!
+//! // Fill it.
+//! let method = (m3impute::method("median")?.build)(&Settings::default())?;
+//! let imputation = method.impute(&table, &mut Run::new(0, 1)?)?;
+//! assert_eq!(imputation.table.number(1, 0), 40.0);
+//! assert!(imputation.fallbacks.is_empty());
+//!
+//! // Or fit once, keep the model in a file, and fill rows that come later.
+//! let inductive = method.as_inductive().ok_or("`median` can be fitted")?;
+//! let mut file = Vec::new();
+//! inductive.fit(&table, &mut Run::new(0, 1)?)?.save(&mut file)?;
+//! let model = m3impute::load(&file)?;
+//! let filled = model.transform(&table.select_rows(&[3]), &mut Run::new(0, 1)?)?;
+//! assert_eq!(filled.table.number(0, 1), 1.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Everything of [`m3impute_core`] is here too: how tables become numbers ([`encode`]), and how holes are made to
+//! measure methods ([`missing`]).
+
+pub use m3impute_core::*;
+
+/// Every method there is.
+pub static METHODS: &[&MethodSpec] = m3impute_baselines::METHODS;
+
+/// The method that fills a table when nobody says which.
+pub const DEFAULT_METHOD: &str = "missforest";
+
+/// The method of that name.
+///
+/// ```
+/// assert_eq!(m3impute::method("mean")?.name, "mean");
+/// let error = m3impute::method("medain").unwrap_err();
+/// assert_eq!(error.hint().as_deref(), Some("did you mean `median`?"));
+/// # Ok::<(), m3impute::Error>(())
+/// ```
+///
+/// # Errors
+/// When there is no such method; the nearest name is suggested.
+pub fn method(name: &str) -> Result<&'static MethodSpec> {
+    METHODS.iter().copied().find(|m| m.name == name).ok_or_else(|| Error::UnknownMethod {
+        method: name.to_owned(),
+        nearest: nearest(name, METHODS.iter().map(|m| m.name)),
+    })
+}
+
+/// The model that the bytes of a file hold.
+///
+/// # Errors
+/// When the bytes are no model file, are damaged, or are of a version or method that is not known.
+pub fn load(bytes: &[u8]) -> Result<Box<dyn FittedImputer>> {
+    load_file(&ModelFile::read(bytes)?)
+}
+
+/// The model that a file in memory holds.
+///
+/// # Errors
+/// When the method is not known, or the file does not hold what it needs.
+pub fn load_file(file: &ModelFile) -> Result<Box<dyn FittedImputer>> {
+    let name = &file.header.method;
+    let Some(spec) = METHODS.iter().find(|m| m.name == name) else {
+        return Err(Error::ModelFile { reason: format!("it is of method `{name}`, which this version does not have") });
+    };
+    (spec.load)(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_method_is_there_and_names_are_unique() {
+        assert!(method(DEFAULT_METHOD).is_ok());
+        for (at, spec) in METHODS.iter().enumerate() {
+            assert!(METHODS[at + 1..].iter().all(|other| other.name != spec.name), "`{}` stands twice", spec.name);
+        }
+    }
+
+    #[test]
+    fn a_model_of_an_unknown_method_is_refused_by_name() {
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let table = Table::new(schema, vec![Column::numbers([Some(1.0), None, Some(3.0)])]).unwrap();
+        let mut run = Run::new(0, 1).unwrap();
+        let mean = (method("mean").unwrap().build)(&Settings::default()).unwrap();
+        let mut file = mean.as_inductive().unwrap().fit(&table, &mut run).unwrap().to_file().unwrap();
+        assert!(load_file(&file).is_ok());
+        file.header.method = "oracle".to_owned();
+        let error = load_file(&file).unwrap_err().to_string();
+        assert_eq!(error, "not a usable model file: it is of method `oracle`, which this version does not have");
+        assert!(load(b"rubbish").is_err());
+    }
+}
