@@ -1,0 +1,332 @@
+//! What can go wrong with a file, where, and what to do about it.
+
+use m3impute_core::{Category, Kind};
+use std::fmt;
+use std::io;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Where in a file a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// A line of a text file, counted from 1.
+    Line(usize),
+    /// A row of a table without lines, counted from 1.
+    Row(usize),
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spot::Line(at) => write!(f, "line {at}"),
+            Spot::Row(at) => write!(f, "row {at}"),
+        }
+    }
+}
+
+/// Where a cell stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, or `stdin`.
+    pub file: String,
+    /// Where in it.
+    pub spot: Spot,
+    /// The column.
+    pub column: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`, {}, column `{}`", self.file, self.spot, self.column)
+    }
+}
+
+/// An error of reading or writing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that cannot be opened or read.
+    #[error("cannot read `{file}`: {}", plain(source))]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A target that cannot be written.
+    #[error("cannot write `{file}`: {}", plain(source))]
+    Write {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Bytes that could not be written where the target has no name; a broken pipe comes as this.
+    #[error("cannot write: {}", plain(.0))]
+    Output(io::Error),
+    /// Nothing in the file.
+    #[error("`{file}` is empty")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// A header without a row.
+    #[error("`{file}` has a header but no rows")]
+    NoRows {
+        /// The file.
+        file: String,
+    },
+    /// A row with more or fewer fields than the first.
+    #[error("`{file}`, line {line}: expected {expected} fields, got {got}")]
+    Ragged {
+        /// The file.
+        file: String,
+        /// Where the row begins.
+        line: usize,
+        /// The fields of the first row.
+        expected: usize,
+        /// The fields of this row.
+        got: usize,
+        /// Whether the row has a quoted field that goes over several lines.
+        quoted_newline: bool,
+    },
+    /// Two columns of one name.
+    #[error("`{file}`: column name `{column}` stands twice: columns {first} and {second}")]
+    DuplicateColumn {
+        /// The file.
+        file: String,
+        /// The name.
+        column: String,
+        /// Where it stands first, counted from 1.
+        first: usize,
+        /// Where it stands again, counted from 1.
+        second: usize,
+    },
+    /// A quote that never closes.
+    #[error("`{file}`, line {line}: a quoted field begins here and never ends")]
+    OpenQuote {
+        /// The file.
+        file: String,
+        /// Where it begins.
+        line: usize,
+    },
+    /// Bytes that are no text.
+    #[error("`{file}`, line {line}: expected text, got a NUL byte")]
+    Binary {
+        /// The file.
+        file: String,
+        /// Where the first such byte stands.
+        line: usize,
+        /// What the file looks like, where that is known.
+        looks_like: Option<&'static str>,
+    },
+    /// Bytes that are no text of the encoding.
+    #[error("`{file}`, line {line}: expected {encoding} text, got the byte 0x{byte:02x}")]
+    Encoding {
+        /// The file.
+        file: String,
+        /// Where it stands.
+        line: usize,
+        /// The encoding.
+        encoding: &'static str,
+        /// The first byte that does not fit.
+        byte: u8,
+    },
+    /// A filled text that the encoding of the file cannot hold.
+    #[error("`{text}` cannot be written in {encoding}")]
+    Unencodable {
+        /// The text.
+        text: String,
+        /// The encoding.
+        encoding: &'static str,
+    },
+    /// A cell that is not what its column holds.
+    #[error("{place}: expected {expected}, got `{got}`")]
+    Cell {
+        /// Where it stands.
+        place: Place,
+        /// What was expected.
+        expected: String,
+        /// The text of the cell.
+        got: String,
+    },
+    /// An infinite number.
+    #[error("{place}: expected a finite number, got `{got}`")]
+    Infinite {
+        /// Where it stands.
+        place: Place,
+        /// The text of the cell.
+        got: String,
+    },
+    /// A column that cannot be of the kind that was asked for.
+    #[error("`{file}`: column `{column}` cannot be {kind}: {reason}")]
+    Kind {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+        /// The kind that was asked for.
+        kind: Kind,
+        /// Why not.
+        reason: String,
+    },
+    /// An option that names a column there is not.
+    #[error("`{file}` has no column `{column}`")]
+    UnknownColumn {
+        /// The file.
+        file: String,
+        /// The name that was asked for.
+        column: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// A column the model needs is not in the file.
+    #[error("`{file}` has no column `{column}` ({kind}), which the model needs")]
+    ColumnNotThere {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+        /// Its kind in training.
+        kind: Kind,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// A column of another type than in training.
+    #[error("`{file}`, column `{column}`: expected {expected}, got {got}")]
+    Type {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+        /// What was expected.
+        expected: String,
+        /// The type in the file.
+        got: String,
+    },
+    /// A parquet or arrow file that is none, or is damaged.
+    #[error("`{file}` is not a readable {format} file: {reason}")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// The format.
+        format: &'static str,
+        /// What is wrong.
+        reason: String,
+        /// What the file looks like, where that is known.
+        looks_like: Option<&'static str>,
+    },
+    /// A column that the target format cannot hold.
+    #[error("column `{column}` of type {got} cannot be written as {format}")]
+    Unwritable {
+        /// The column.
+        column: String,
+        /// Its type.
+        got: String,
+        /// The target format.
+        format: &'static str,
+    },
+    /// A line of a file of 0 and 1 that has another width than the first.
+    #[error("`{file}`, line {line}: expected {expected} characters, got {got}")]
+    ObservedWidth {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The width of the first line.
+        expected: usize,
+        /// The width of this line.
+        got: usize,
+    },
+    /// A character that is neither 0 nor 1.
+    #[error("`{file}`, line {line}, column {column}: expected `0` or `1`, got `{got}`")]
+    ObservedCell {
+        /// The file.
+        file: String,
+        /// The line.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// The character.
+        got: char,
+    },
+    /// An error of the table itself.
+    #[error(transparent)]
+    Core(#[from] m3impute_core::Error),
+    /// A fault of this software.
+    #[error("internal error: {0}")]
+    Bug(String),
+}
+
+/// The reason of an input or output error in words, without the number that the system gives it.
+fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        io::ErrorKind::BrokenPipe => "broken pipe".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+impl Error {
+    /// Whether nobody reads the output any more, which is no failure of ours.
+    pub fn is_broken_pipe(&self) -> bool {
+        match self {
+            Error::Write { source, .. } | Error::Output(source) => source.kind() == io::ErrorKind::BrokenPipe,
+            _ => false,
+        }
+    }
+
+    /// What sort of failure it is.
+    pub fn category(&self) -> Category {
+        match self {
+            Error::Core(error) => error.category(),
+            Error::Bug(_) => Category::Bug,
+            Error::UnknownColumn { .. } => Category::Usage,
+            Error::Read { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Category::Data,
+                _ => Category::Resource,
+            },
+            Error::Write { .. } | Error::Output(_) => Category::Resource,
+            _ => Category::Data,
+        }
+    }
+
+    /// What the user can do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        let nearest = |name: &Option<String>| name.as_ref().map(|n| format!("did you mean `{n}`?"));
+        match self {
+            Error::Core(error) => error.hint(),
+            Error::UnknownColumn { nearest: n, .. } | Error::ColumnNotThere { nearest: n, .. } => nearest(n),
+            Error::Ragged { quoted_newline: true, .. } => {
+                Some("the row goes over several lines: perhaps a quote is open".to_owned())
+            }
+            Error::Ragged { .. } => {
+                Some("a field that holds the delimiter must be quoted; `--delimiter` sets another one".to_owned())
+            }
+            Error::DuplicateColumn { .. } => Some("rename one of them".to_owned()),
+            Error::OpenQuote { .. } => Some("a quote inside a quoted field is written twice".to_owned()),
+            Error::Binary { looks_like: Some(what), .. } | Error::Damaged { looks_like: Some(what), .. } => {
+                Some(format!("it looks like {what}"))
+            }
+            Error::Encoding { .. } => Some("`--encoding latin1` reads such bytes".to_owned()),
+            Error::Unencodable { .. } => Some("write the input as UTF-8 first".to_owned()),
+            Error::Infinite { .. } => Some("take infinities as missing with `--inf missing`".to_owned()),
+            Error::Cell { place, got, .. } => Some(format!(
+                "take it as missing with `--na-col {}={got}`, or set the kind with `--kind`",
+                place.column
+            )),
+            Error::Unwritable { .. } => Some("write parquet or arrow instead".to_owned()),
+            Error::NoRows { .. } => Some("if the first line is a row, say so with `--no-header`".to_owned()),
+            Error::Write { source, .. } | Error::Output(source) if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free some space; nothing was changed".to_owned())
+            }
+            Error::Bug(_) => Some("please report this with the command that led to it".to_owned()),
+            _ => None,
+        }
+    }
+}

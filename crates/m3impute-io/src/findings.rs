@@ -1,0 +1,228 @@
+//! What was found in a column while it was read.
+
+use m3impute_core::Kind;
+use serde::Serialize;
+
+/// What was found in a column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The column.
+    pub column: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// Why that kind.
+    pub reason: String,
+    /// How many rows were read.
+    pub rows: usize,
+    /// How many cells are missing.
+    pub missing: usize,
+    /// What stood in the missing cells, most frequent first; an empty cell is `(empty)`, no value at all `(null)`.
+    pub tokens: Vec<TokenCount>,
+    /// Numbers that may stand for a missing value.
+    pub sentinels: Vec<Sentinel>,
+    /// How many different values there are, where they were counted.
+    pub distinct: Option<usize>,
+    /// The smallest number; of a moment, in seconds since 1970.
+    pub min: Option<f64>,
+    /// The largest number.
+    pub max: Option<f64>,
+    /// The mean of the numbers.
+    pub mean: Option<f64>,
+    /// The most frequent levels and how often they stand.
+    pub top: Vec<(String, usize)>,
+    /// The first cell that does not fit the rest.
+    pub odd: Option<Odd>,
+    /// Cells with a level that training never saw.
+    pub unseen: usize,
+    /// What a user should know, a sentence each.
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    pub(crate) asides: Vec<String>,
+}
+
+/// A text that stood for missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TokenCount {
+    /// The text.
+    pub token: String,
+    /// How often.
+    pub count: usize,
+    /// The first line (of a text file) or row where it stands, counted from 1.
+    pub first: usize,
+    /// Whether it was found by inference and not in a list.
+    pub found: bool,
+}
+
+/// A number that may stand for a missing value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sentinel {
+    /// The number.
+    pub value: f64,
+    /// How often it stands.
+    pub count: usize,
+    /// What is suspicious about it.
+    pub why: String,
+}
+
+/// A cell that does not fit the rest of its column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Odd {
+    /// The line (of a text file) or row, counted from 1.
+    pub at: usize,
+    /// Its text.
+    pub value: String,
+    /// What is odd about it.
+    pub why: String,
+}
+
+impl Finding {
+    pub(crate) fn new(column: &str, kind: Kind, reason: &str) -> Finding {
+        Finding {
+            column: column.to_owned(),
+            kind,
+            reason: reason.to_owned(),
+            rows: 0,
+            missing: 0,
+            tokens: Vec::new(),
+            sentinels: Vec::new(),
+            distinct: None,
+            min: None,
+            max: None,
+            mean: None,
+            top: Vec::new(),
+            odd: None,
+            unseen: 0,
+            notes: Vec::new(),
+            asides: Vec::new(),
+        }
+    }
+
+    /// Counts a text that stood for missing.
+    pub(crate) fn count_token(&mut self, token: &str, row: usize, found: bool) {
+        match self.tokens.iter_mut().find(|t| t.token == token) {
+            Some(known) => known.count += 1,
+            None => self.tokens.push(TokenCount { token: token.to_owned(), count: 1, first: row, found }),
+        }
+    }
+
+    /// Adds what was found in further rows of the same column.
+    pub(crate) fn add(&mut self, later: &Finding) {
+        self.rows += later.rows;
+        self.missing += later.missing;
+        self.unseen += later.unseen;
+        for token in &later.tokens {
+            match self.tokens.iter_mut().find(|t| t.token == token.token) {
+                Some(known) => known.count += token.count,
+                None => self.tokens.push(token.clone()),
+            }
+        }
+        if self.odd.is_none() {
+            self.odd.clone_from(&later.odd);
+        }
+        self.compose();
+    }
+
+    /// Puts the tokens in order and says in sentences what a user should know.
+    pub(crate) fn compose(&mut self) {
+        self.tokens.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.token.cmp(&b.token)));
+        let mut notes = Vec::new();
+        for token in self.tokens.iter().filter(|t| t.token != "(empty)" && t.token != "(null)") {
+            let found = if token.found { ", as the rest are numbers" } else { "" };
+            notes.push(format!("`{}` taken as missing {}{found}", token.token, times(token.count)));
+        }
+        if self.missing == self.rows && self.rows > 0 {
+            notes.push("no observed value".to_owned());
+        }
+        match self.kind {
+            Kind::Identifier => notes.push("identifier-like: passed through".to_owned()),
+            Kind::Text => notes.push("free text: passed through".to_owned()),
+            _ => {}
+        }
+        if self.unseen > 0 {
+            let cells = if self.unseen == 1 {
+                "1 cell has a level".to_owned()
+            } else {
+                format!("{} cells have levels", self.unseen)
+            };
+            notes.push(format!("{cells} never seen in training: taken as unknown"));
+        }
+        for s in &self.sentinels {
+            notes.push(format!("`{}` stands {}: {}; does it mean missing?", s.value, times(s.count), s.why));
+        }
+        if let Some(odd) = &self.odd {
+            notes.push(format!("`{}` at {}: {}", odd.value, odd.at, odd.why));
+        }
+        notes.extend(self.asides.iter().cloned());
+        self.notes = notes;
+    }
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// Numbers that are often written for a missing value, and here stand apart from the rest. `sorted` are all numbers of
+/// a column in order.
+pub(crate) fn sentinels(sorted: &[f64]) -> Vec<Sentinel> {
+    const USUAL: [f64; 16] = [
+        -1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -999999.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0, -88.0, 888.0,
+        8888.0, -77.0,
+    ];
+    let mut found = Vec::new();
+    let (Some(&low), Some(&high)) = (sorted.first(), sorted.last()) else { return found };
+    if USUAL.contains(&low) {
+        let count = sorted.partition_point(|&v| v <= low);
+        if let Some(&next) = sorted.get(count) {
+            let apart = next - low > (high - next).max(1.0) / 2.0;
+            if next >= 0.0 && (count > 1 || apart) {
+                found.push(Sentinel { value: low, count, why: "the only negative value".to_owned() });
+            } else if apart {
+                found.push(Sentinel { value: low, count, why: format!("far below the rest ({next} to {high})") });
+            }
+        }
+    }
+    if USUAL.contains(&high) && high > 0.0 {
+        let begin = sorted.partition_point(|&v| v < high);
+        if begin > 0 {
+            let below = sorted[begin - 1];
+            let from = sorted.iter().copied().find(|&v| v >= 0.0).unwrap_or(low);
+            if high - below > (below - from).max(1.0) {
+                let why = format!("far above the rest ({from} to {below})");
+                found.push(Sentinel { value: high, count: sorted.len() - begin, why });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentinels_stand_apart() {
+        let of = |values: &[f64]| sentinels(values).iter().map(|s| (s.value, s.count)).collect::<Vec<_>>();
+        assert_eq!(of(&[-99.0, -99.0, 20.0, 30.0]), [(-99.0, 2)]);
+        assert_eq!(of(&[20.0, 30.0, 999.0]), [(999.0, 1)]);
+        assert_eq!(of(&[-3.0, -1.0, 2.0]), []);
+        assert_eq!(of(&[96.0, 97.0, 98.0, 99.0]), []);
+        assert_eq!(of(&[-1.0, 5.0, 9.0, 999.0]), [(999.0, 1)]);
+        assert_eq!(of(&[]), []);
+    }
+
+    #[test]
+    fn further_rows_are_added() {
+        let mut one = Finding::new("a", Kind::Integer, "whole numbers");
+        one.rows = 3;
+        one.missing = 1;
+        one.count_token("NA", 2, false);
+        let mut two = one.clone();
+        two.unseen = 2;
+        one.add(&two);
+        assert_eq!((one.rows, one.missing, one.tokens[0].count, one.tokens[0].first), (6, 2, 2, 2));
+        assert_eq!(
+            one.notes,
+            ["`NA` taken as missing 2 times", "2 cells have levels never seen in training: taken as unknown"]
+        );
+    }
+}
