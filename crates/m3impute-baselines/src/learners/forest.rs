@@ -1,0 +1,468 @@
+//! Many trees of one feature given the others, and how their answers become one.
+//!
+//! Notation: `n` rows, `w` features, one of which is learnt from the rest.
+
+use super::binning::{Bins, MAX_BINS};
+use super::tree::{Candidate, Dice, Growth, LEAF, Node, Scratch, Target, Tree, grow};
+use m3impute_core::{Result, Run};
+use rand::Rng;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+
+/// Rows that are answered together, so that a tree is walked while it is near.
+const BLOCK: usize = 128;
+
+/// A leaf with more values keeps this many quantiles of them: an odd number, so that their median is among them.
+const LEAF_VALUES: usize = 31;
+
+/// How the trees' answers become one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aggregate {
+    /// The mean: smallest squared error.
+    Mean,
+    /// The median of the values in all leaves that the row falls into: smallest absolute error.
+    Median,
+}
+
+/// What a forest is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How many trees.
+    pub trees: usize,
+    /// What each may do.
+    pub growth: Growth,
+    /// Whether each tree sees as many rows drawn with replacement, rather than all.
+    pub bootstrap: bool,
+    /// How their answers become one.
+    pub aggregate: Aggregate,
+}
+
+/// A table without holes, binned for trees; levels are their codes.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    width: usize,
+    x: Vec<f32>, // [n, w]
+    columns: Vec<Binned>,
+}
+
+#[derive(Clone, Debug)]
+struct Binned {
+    /// 0 for numbers.
+    levels: usize,
+    bins: Bins,
+    codes: Vec<u16>, // [n]
+}
+
+impl Frame {
+    /// The table of these numbers, row by row; `levels` says how many levels each feature has, 0 for numbers.
+    pub fn new(x: Vec<f32>, levels: &[usize]) -> Frame {
+        let width = levels.len();
+        let columns = levels.iter().map(|&levels| Binned { levels, bins: Bins::default(), codes: Vec::new() }).collect();
+        let mut frame = Frame { width, x, columns };
+        (0..width).for_each(|f| frame.bin(f));
+        frame
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> usize {
+        self.x.len() / self.width
+    }
+
+    /// The numbers, row by row.
+    pub fn x(&self) -> &[f32] {
+        &self.x
+    }
+
+    /// A feature's numbers.
+    pub fn column(&self, f: usize) -> impl Iterator<Item = f32> + '_ {
+        self.x[f..].iter().step_by(self.width).copied()
+    }
+
+    /// Puts new values into some rows of a feature.
+    pub fn set(&mut self, f: usize, rows: &[u32], values: &[f32]) {
+        for (&i, &value) in rows.iter().zip(values) {
+            self.x[i as usize * self.width + f] = value;
+        }
+        self.bin(f);
+    }
+
+    fn bin(&mut self, f: usize) {
+        // Levels are put in an order by what is learnt from them, so they are binned then.
+        if self.columns[f].levels == 0 {
+            let values: Vec<f32> = self.column(f).collect();
+            let binned = &mut self.columns[f];
+            (binned.bins, binned.codes) = binned_values(&values);
+        }
+    }
+}
+
+fn binned_values(values: &[f32]) -> (Bins, Vec<u16>) {
+    let bins = Bins::of(values, MAX_BINS);
+    let codes = values.iter().map(|&v| bins.bin(v)).collect();
+    (bins, codes)
+}
+
+/// The trees of one feature. A leaf holds the distinct values that fell into it, each with its share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forest {
+    /// The number of levels of what is learnt; 0 for numbers.
+    pub(crate) levels: usize,
+    pub(crate) aggregate: Aggregate,
+    /// Where in an order the levels of a feature stand; empty for numbers. // [w]
+    pub(crate) orders: Vec<Vec<f32>>,
+    /// Where each tree's nodes start.
+    pub(crate) roots: Vec<u32>,
+    /// The nodes of all trees; children and leaves are counted over all trees.
+    pub(crate) nodes: Vec<Node>,
+    /// Where each leaf's values start, and the end of the last.
+    pub(crate) starts: Vec<u32>,
+    pub(crate) values: Vec<f32>,
+    pub(crate) shares: Vec<f32>,
+}
+
+/// One tree with what its leaves hold.
+struct Part {
+    tree: Tree,
+    starts: Vec<u32>,
+    values: Vec<f32>,
+    shares: Vec<f32>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Forest {
+    /// Learns feature `f` of a frame from the other features, over some rows. `purpose` and `index` name the stream of
+    /// random numbers; each tree has its own. Nothing is returned when the budget is spent before all trees stand.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn fit(
+        frame: &Frame,
+        f: usize,
+        rows: &[u32],
+        plan: &Plan,
+        run: &Run,
+        purpose: &str,
+        index: u64,
+    ) -> Result<Option<Forest>> {
+        let levels = frame.columns[f].levels;
+        let y: Vec<f32> = frame.column(f).collect(); // [n]
+        let classes: Vec<u32> = if levels > 2 { y.iter().map(|&y| y as u32).collect() } else { Vec::new() };
+        // Two classes are the numbers 0 and 1: the impurity is the variance.
+        let target = if levels > 2 { Target::Classes(&classes, levels) } else { Target::Numbers(&y) };
+        let orders: Vec<Vec<f32>> = (0..frame.width)
+            .map(|g| match frame.columns[g].levels {
+                0 => Vec::new(),
+                levels if g == f => vec![0.0; levels],
+                levels => level_order(&frame.column(g).map(|v| v as usize).collect::<Vec<_>>(), levels, rows, target),
+            })
+            .collect();
+        let ordered: Vec<(Bins, Vec<u16>)> = (0..frame.width)
+            .map(|g| match orders[g].as_slice() {
+                [] => (Bins::default(), Vec::new()),
+                order => binned_values(&frame.column(g).map(|v| order[v as usize]).collect::<Vec<_>>()),
+            })
+            .collect();
+        let candidates: Vec<Candidate<'_>> = (0..frame.width)
+            .filter(|&g| g != f)
+            .map(|g| {
+                let (bins, codes) = match frame.columns[g].levels {
+                    0 => (&frame.columns[g].bins, &frame.columns[g].codes),
+                    _ => (&ordered[g].0, &ordered[g].1),
+                };
+                Candidate { feature: g as u32, codes, bins }
+            })
+            .collect();
+
+        // Cancelling is looked at between batches: a batch takes some ten milliseconds.
+        let work = rows.len() * (candidates.len() + 1);
+        let batch = (400_000 / work.max(1)).clamp(1, 32) * run.threads();
+        let mut parts: Vec<Part> = Vec::with_capacity(plan.trees);
+        while parts.len() < plan.trees {
+            run.check()?;
+            if run.is_spent() {
+                return Ok(None);
+            }
+            let seeds: Vec<u64> = (parts.len()..plan.trees.min(parts.len() + batch))
+                .map(|tree| run.rng(purpose, index * plan.trees as u64 + tree as u64).next_u64())
+                .collect();
+            run.install(|| {
+                let grown = seeds.par_iter().map(|&seed| {
+                    SCRATCH.with_borrow_mut(|scratch| one_tree(&candidates, target, &y, rows, plan, seed, scratch))
+                });
+                parts.par_extend(grown);
+            });
+        }
+        Ok(Some(Forest::assembled(levels, plan.aggregate, orders, parts)))
+    }
+
+    fn assembled(levels: usize, aggregate: Aggregate, orders: Vec<Vec<f32>>, parts: Vec<Part>) -> Forest {
+        let mut forest = Forest {
+            levels,
+            aggregate,
+            orders,
+            roots: Vec::with_capacity(parts.len()),
+            nodes: Vec::with_capacity(parts.iter().map(|p| p.tree.nodes.len()).sum()),
+            starts: Vec::with_capacity(parts.iter().map(|p| p.starts.len()).sum::<usize>() + 1),
+            values: Vec::with_capacity(parts.iter().map(|p| p.values.len()).sum()),
+            shares: Vec::with_capacity(parts.iter().map(|p| p.shares.len()).sum()),
+        };
+        for part in parts {
+            let (nodes, leaves) = (forest.nodes.len() as u32, forest.starts.len() as u32);
+            let values = forest.values.len() as u32;
+            forest.roots.push(nodes);
+            forest.nodes.extend(part.tree.nodes.iter().map(|node| Node {
+                right: node.right + if node.feature == LEAF { leaves } else { nodes },
+                ..*node
+            }));
+            forest.starts.extend(part.starts.iter().map(|s| s + values));
+            forest.values.extend(part.values);
+            forest.shares.extend(part.shares);
+        }
+        forest.starts.push(forest.values.len() as u32);
+        forest
+    }
+
+    /// Only the first trees stay.
+    pub fn truncate(&mut self, trees: usize) {
+        if trees >= self.roots.len() {
+            return;
+        }
+        let nodes = self.roots[trees] as usize;
+        let leaves = self.nodes[..nodes].iter().filter(|n| n.feature == LEAF).count();
+        let values = self.starts[leaves] as usize;
+        self.roots.truncate(trees);
+        self.nodes.truncate(nodes);
+        self.starts.truncate(leaves + 1);
+        self.values.truncate(values);
+        self.shares.truncate(values);
+        (self.nodes.shrink_to_fit(), self.starts.shrink_to_fit());
+        (self.values.shrink_to_fit(), self.shares.shrink_to_fit());
+    }
+
+    /// How many trees there are.
+    pub fn trees(&self) -> usize {
+        self.roots.len()
+    }
+
+    /// How many nodes all trees have together.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The answers for some rows of a table without holes (`x` row by row).
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn predict(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
+        let mut answers = vec![0.0; rows.len()];
+        for (answers, rows) in answers.chunks_mut(32 * BLOCK).zip(rows.chunks(32 * BLOCK)) {
+            run.check()?;
+            run.install(|| {
+                answers
+                    .par_chunks_mut(BLOCK)
+                    .zip(rows.par_chunks(BLOCK))
+                    .for_each(|(answers, rows)| self.predict_block(x, rows, answers));
+            });
+        }
+        Ok(answers)
+    }
+
+    fn predict_block(&self, x: &[f32], rows: &[u32], answers: &mut [f32]) {
+        let w = self.orders.len();
+        let mut block = Vec::with_capacity(rows.len() * w); // [rows, w]
+        for &i in rows {
+            let row = &x[i as usize * w..(i as usize + 1) * w];
+            block.extend(row.iter().zip(&self.orders).map(|(&v, order)| if order.is_empty() { v } else { order[v as usize] }));
+        }
+        let trees = self.roots.len();
+        let mut leaves = vec![0; rows.len() * trees]; // [rows, trees]
+        for (t, &root) in self.roots.iter().enumerate() {
+            for (i, row) in block.chunks_exact(w).enumerate() {
+                leaves[i * trees + t] = self.leaf(root, row);
+            }
+        }
+        let mut pool = Pool::default();
+        for (answer, leaves) in answers.iter_mut().zip(leaves.chunks_exact(trees)) {
+            let held = leaves.iter().flat_map(|&l| {
+                let range = self.starts[l as usize] as usize..self.starts[l as usize + 1] as usize;
+                self.values[range.clone()].iter().copied().zip(self.shares[range].iter().copied())
+            });
+            *answer = match (self.levels, self.aggregate) {
+                (0, Aggregate::Mean) => {
+                    (held.map(|(v, s)| f64::from(v) * f64::from(s)).sum::<f64>() / trees as f64) as f32
+                }
+                (0, Aggregate::Median) => pool.median(held),
+                (levels, _) => pool.most_likely(held, levels),
+            };
+        }
+    }
+
+    fn leaf(&self, root: u32, row: &[f32]) -> u32 {
+        let mut at = root as usize;
+        loop {
+            let node = self.nodes[at];
+            if node.feature == LEAF {
+                return node.right;
+            }
+            at = if row[node.feature as usize] <= node.threshold { at + 1 } else { node.right as usize };
+        }
+    }
+}
+
+fn one_tree(
+    candidates: &[Candidate<'_>],
+    target: Target<'_>,
+    y: &[f32],
+    rows: &[u32],
+    plan: &Plan,
+    seed: u64,
+    scratch: &mut Scratch,
+) -> Part {
+    let grown = grow(candidates, target, rows, &plan.growth, plan.bootstrap, &mut Dice::new(seed), scratch);
+    let leaves = grown.starts.len() - 1;
+    let mut part = Part { tree: grown.tree, starts: Vec::with_capacity(leaves), values: Vec::new(), shares: Vec::new() };
+    let mean = matches!(target, Target::Numbers(_)) && plan.aggregate == Aggregate::Mean;
+    let mut members: Vec<(f32, f32)> = Vec::new();
+    for range in grown.starts.windows(2) {
+        part.starts.push(part.values.len() as u32);
+        let rows = &grown.rows[range[0] as usize..range[1] as usize];
+        members.clear();
+        members.extend(rows.iter().map(|&i| (y[i as usize], grown.weights[i as usize])));
+        let total: f32 = members.iter().map(|m| m.1).sum();
+        if mean {
+            let sum: f64 = members.iter().map(|&(v, w)| f64::from(v) * f64::from(w)).sum();
+            part.values.push((sum / f64::from(total)) as f32);
+            part.shares.push(1.0);
+            continue;
+        }
+        members.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        if members.len() > LEAF_VALUES && matches!(target, Target::Numbers(_)) {
+            let mut reached = 0.0;
+            let mut member = members.iter();
+            let mut value = members[0].0;
+            for quantile in 0..LEAF_VALUES {
+                while reached <= total * (quantile as f32 + 0.5) / LEAF_VALUES as f32 {
+                    let Some(&(v, w)) = member.next() else { break };
+                    (value, reached) = (v, reached + w);
+                }
+                part.values.push(value);
+                part.shares.push(1.0 / LEAF_VALUES as f32);
+            }
+            continue;
+        }
+        for same in members.chunk_by(|a, b| a.0 == b.0) {
+            part.values.push(same[0].0);
+            part.shares.push(same.iter().map(|m| m.1).sum::<f32>() / total);
+        }
+    }
+    part
+}
+
+/// Values with their shares, from which one is chosen.
+#[derive(Default)]
+struct Pool {
+    /// Value and share, packed so that they are sorted by value.
+    keys: Vec<u64>,
+    levels: Vec<f64>,
+}
+
+impl Pool {
+    fn median(&mut self, held: impl Iterator<Item = (f32, f32)>) -> f32 {
+        self.keys.clear();
+        self.keys.extend(held.map(|(v, s)| (u64::from(sortable(v)) << 32) | u64::from(s.to_bits())));
+        self.keys.sort_unstable();
+        let share = |key: u64| f64::from(f32::from_bits(key as u32));
+        let half = self.keys.iter().map(|&k| share(k)).sum::<f64>() / 2.0;
+        let mut below = 0.0;
+        for (at, &key) in self.keys.iter().enumerate() {
+            below += share(key);
+            // Shares such as a third do not add up exactly.
+            if (below - half).abs() < 1e-4 && at + 1 < self.keys.len() {
+                let (a, b) = (unsortable((key >> 32) as u32), unsortable((self.keys[at + 1] >> 32) as u32));
+                return a + (b - a) / 2.0;
+            }
+            if below > half {
+                return unsortable((key >> 32) as u32);
+            }
+        }
+        0.0
+    }
+
+    fn most_likely(&mut self, held: impl Iterator<Item = (f32, f32)>, levels: usize) -> f32 {
+        self.levels.clear();
+        self.levels.resize(levels, 0.0);
+        held.for_each(|(v, s)| self.levels[v as usize] += f64::from(s));
+        let best = (0..levels).reduce(|a, b| if self.levels[b] > self.levels[a] { b } else { a });
+        best.unwrap_or(0) as f32
+    }
+}
+
+/// Bits that are ordered as the numbers are.
+fn sortable(v: f32) -> u32 {
+    let bits = v.to_bits();
+    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
+}
+
+fn unsortable(bits: u32) -> f32 {
+    f32::from_bits(if bits >> 31 == 1 { bits & !(1 << 31) } else { !bits })
+}
+
+/// Where in an order each level of a feature stands, so that cuts of the order are good cuts of the levels: by the mean
+/// target or, for classes, by the direction in which the levels' class shares differ most. Few rows are trusted little.
+fn level_order(codes: &[usize], levels: usize, rows: &[u32], target: Target<'_>) -> Vec<f32> {
+    let mut counts = vec![0.0; levels];
+    rows.iter().for_each(|&i| counts[codes[i as usize]] += 1.0);
+    let total = rows.len() as f64;
+    let position: Vec<f64> = match target {
+        Target::Numbers(y) => {
+            let mut sums = vec![0.0; levels];
+            rows.iter().for_each(|&i| sums[codes[i as usize]] += f64::from(y[i as usize]));
+            let mean = sums.iter().sum::<f64>() / total;
+            sums.iter().zip(&counts).map(|(s, c)| (s + mean) / (c + 1.0)).collect()
+        }
+        Target::Classes(y, classes) => {
+            let mut shares = vec![0.0; levels * classes]; // [levels, classes]
+            rows.iter().for_each(|&i| shares[codes[i as usize] * classes + y[i as usize] as usize] += 1.0);
+            let mut overall = vec![0.0; classes];
+            for row in shares.chunks_exact(classes) {
+                overall.iter_mut().zip(row).for_each(|(o, s)| *o += s / total);
+            }
+            for (row, count) in shares.chunks_exact_mut(classes).zip(&counts) {
+                row.iter_mut().zip(&overall).for_each(|(s, o)| *s = (*s + o) / (count + 1.0) - o);
+            }
+            principal_scores(&shares, &counts, classes)
+        }
+    };
+    let mut by_position: Vec<usize> = (0..levels).collect();
+    by_position.sort_by(|&a, &b| position[a].total_cmp(&position[b]));
+    let mut order = vec![0.0; levels];
+    by_position.iter().enumerate().for_each(|(at, &level)| order[level] = at as f32);
+    order
+}
+
+/// The scores of weighted rows along the direction in which they differ most, by power iteration.
+fn principal_scores(rows: &[f64], weights: &[f64], width: usize) -> Vec<f64> {
+    let scores = |direction: &[f64]| -> Vec<f64> {
+        rows.chunks_exact(width).map(|row| row.iter().zip(direction).map(|(a, b)| a * b).sum()).collect()
+    };
+    // No direction of class shares is across this one by its symmetry.
+    let mut direction: Vec<f64> = (0..width).map(|c| 1.0 / (1.0 + c as f64)).collect();
+    for _ in 0..30 {
+        let along = scores(&direction);
+        let mut next = vec![0.0; width];
+        for ((row, score), weight) in rows.chunks_exact(width).zip(&along).zip(weights) {
+            next.iter_mut().zip(row).for_each(|(n, r)| *n += weight * score * r);
+        }
+        let norm = next.iter().map(|v| v * v).sum::<f64>().sqrt();
+        if norm == 0.0 {
+            break;
+        }
+        direction = next.iter().map(|v| v / norm).collect();
+    }
+    scores(&direction)
+}

@@ -1,0 +1,9 @@
+//! Models of one feature given others, on which the iterative methods are built.
+
+pub mod binning;
+pub mod forest;
+mod forest_file;
+pub mod logistic;
+pub mod ridge;
+mod split;
+pub mod tree;

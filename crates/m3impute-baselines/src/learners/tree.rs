@@ -1,0 +1,284 @@
+//! One decision tree, grown on bins, walked on numbers.
+//!
+//! Notation: `n` rows of the table, `p` candidate features.
+
+use super::binning::Bins;
+use super::split::{NodeRows, Search};
+
+/// What marks a leaf among the nodes.
+pub const LEAF: u32 = u32::MAX;
+
+/// A fork or a leaf. Nodes stand in depth-first order: the left child follows its parent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Node {
+    /// The feature that is asked for, or [`LEAF`].
+    pub feature: u32,
+    /// Up to here to the left.
+    pub threshold: f32,
+    /// Where the right child stands; for a leaf, its number.
+    pub right: u32,
+}
+
+/// A tree: from a row to the number of a leaf.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tree {
+    /// The nodes; the first is the root.
+    pub nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// The leaf of a row, which holds a number for every feature.
+    pub fn leaf(&self, row: &[f32]) -> u32 {
+        let mut at = 0;
+        loop {
+            let node = self.nodes[at];
+            if node.feature == LEAF {
+                return node.right;
+            }
+            at = if row[node.feature as usize] <= node.threshold { at + 1 } else { node.right as usize };
+        }
+    }
+}
+
+/// What a tree may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    /// How many features, of those that are not constant in a node, are tried for its cut.
+    pub mtry: usize,
+    /// Each child keeps at least this weight.
+    pub min_leaf: f64,
+    /// How deep a tree may grow.
+    pub max_depth: usize,
+    /// Whether the threshold is drawn at random, one a feature, instead of searched.
+    pub random_cuts: bool,
+}
+
+/// What is learnt, a value a row of the table.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// Numbers: a cut lowers the variance.
+    Numbers(&'a [f32]),
+    /// Classes, and how many there are: a cut lowers the Gini impurity.
+    Classes(&'a [u32], usize),
+}
+
+/// One candidate feature, binned.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// Its place in a row.
+    pub feature: u32,
+    /// The bin of every row.
+    pub codes: &'a [u16],
+    /// What the bins are.
+    pub bins: &'a Bins,
+}
+
+/// A small fast generator, seeded from a run's stream.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The generator of that seed.
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    /// The next 32 bits (splitmix64).
+    pub fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 32) as u32
+    }
+
+    /// A whole number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u64::from(self.next()) * n as u64) >> 32) as usize
+    }
+
+    /// A number in [0, 1).
+    pub fn share(&mut self) -> f32 {
+        (self.next() >> 8) as f32 / (1 << 24) as f32
+    }
+}
+
+/// The best cut so far: how good, and where.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    score: f64,
+    candidate: usize,
+    bin: u16,
+}
+
+/// The memory that growing needs; one a thread, used for many trees.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// The weight of each row of the table in this tree.
+    weights: Vec<f32>,
+    /// The rows of the tree, each node's together.
+    rows: Vec<u32>,
+    right_rows: Vec<u32>,
+    /// Candidates in the order in which they are drawn.
+    drawn: Vec<usize>,
+    node: NodeRows,
+    search: Search,
+    stack: Vec<Pending>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    from: usize,
+    to: usize,
+    depth: usize,
+    /// The parent whose right child this is.
+    right_of: Option<usize>,
+}
+
+/// A tree and the rows that fell into its leaves: leaf `l` holds `rows[starts[l]..starts[l + 1]]`.
+#[derive(Debug)]
+pub struct Grown<'s> {
+    /// The tree.
+    pub tree: Tree,
+    /// Where each leaf's rows start, and the end of the last.
+    pub starts: Vec<u32>,
+    /// The rows, leaf by leaf.
+    pub rows: &'s [u32],
+    /// The weight of each row of the table; 0 for rows that the tree has not seen.
+    pub weights: &'s [f32],
+}
+
+/// Grows a tree on some rows of a table of `n` rows: with `bootstrap` on as many draws from them, else on each once.
+pub fn grow<'s>(
+    candidates: &[Candidate<'_>],
+    target: Target<'_>,
+    among: &[u32],
+    growth: &Growth,
+    bootstrap: bool,
+    dice: &mut Dice,
+    scratch: &'s mut Scratch,
+) -> Grown<'s> {
+    let n = match target {
+        Target::Numbers(y) => y.len(),
+        Target::Classes(y, _) => y.len(),
+    };
+    scratch.draw(n, among, bootstrap, dice);
+    scratch.drawn.clear();
+    scratch.drawn.extend(0..candidates.len());
+    let mut tree = Tree::default();
+    let mut starts = Vec::new();
+    scratch.stack.clear();
+    scratch.stack.push(Pending { from: 0, to: scratch.rows.len(), depth: 0, right_of: None });
+    while let Some(pending) = scratch.stack.pop() {
+        let at = tree.nodes.len();
+        if let Some(parent) = pending.right_of {
+            tree.nodes[parent].right = at as u32;
+        }
+        match scratch.best_cut(candidates, target, pending, growth, dice) {
+            None => {
+                tree.nodes.push(Node { feature: LEAF, threshold: 0.0, right: starts.len() as u32 });
+                starts.push(pending.from as u32);
+            }
+            Some(cut) => {
+                let candidate = &candidates[cut.candidate];
+                let middle = scratch.part(candidate.codes, cut.bin, pending);
+                tree.nodes.push(Node {
+                    feature: candidate.feature,
+                    threshold: candidate.bins.edge(cut.bin),
+                    right: 0,
+                });
+                let depth = pending.depth + 1;
+                scratch.stack.push(Pending { from: middle, to: pending.to, depth, right_of: Some(at) });
+                scratch.stack.push(Pending { from: pending.from, to: middle, depth, right_of: None });
+            }
+        }
+    }
+    starts.push(scratch.rows.len() as u32);
+    Grown { tree, starts, rows: &scratch.rows, weights: &scratch.weights }
+}
+
+impl Scratch {
+    fn draw(&mut self, n: usize, among: &[u32], bootstrap: bool, dice: &mut Dice) {
+        self.weights.clear();
+        self.weights.resize(n, 0.0);
+        self.rows.clear();
+        if bootstrap {
+            for _ in 0..among.len() {
+                self.weights[among[dice.below(among.len())] as usize] += 1.0;
+            }
+            self.rows.extend(among.iter().filter(|&&i| self.weights[i as usize] > 0.0));
+        } else {
+            among.iter().for_each(|&i| self.weights[i as usize] = 1.0);
+            self.rows.extend_from_slice(among);
+        }
+    }
+
+    /// The best cut of a node; none where it is to be a leaf.
+    fn best_cut(
+        &mut self,
+        candidates: &[Candidate<'_>],
+        target: Target<'_>,
+        pending: Pending,
+        growth: &Growth,
+        dice: &mut Dice,
+    ) -> Option<Cut> {
+        let rows = &self.rows[pending.from..pending.to];
+        if rows.len() < 2 || pending.depth >= growth.max_depth {
+            return None;
+        }
+        let differ = match target {
+            Target::Numbers(y) => self.node.of_numbers(rows, &self.weights, y),
+            Target::Classes(y, classes) => self.node.of_classes(rows, &self.weights, y, classes),
+        };
+        if !differ || self.node.all.weight < 2.0 * growth.min_leaf {
+            return None;
+        }
+        let mut best: Option<Cut> = None;
+        let mut tried = 0;
+        for k in 0..candidates.len() {
+            if tried == growth.mtry {
+                break;
+            }
+            self.drawn.swap(k, k + dice.below(candidates.len() - k));
+            let candidate = self.drawn[k];
+            let Candidate { codes, bins, .. } = candidates[candidate];
+            let (first, last) = rows.iter().fold((u16::MAX, 0), |(first, last), &i| {
+                let code = codes[i as usize];
+                (first.min(code), last.max(code))
+            });
+            if first == last {
+                continue;
+            }
+            tried += 1;
+            let found = if growth.random_cuts {
+                let bin = bins.cut_at(first, last, dice.share());
+                self.search.score(rows, codes, bin, &self.node, growth.min_leaf).map(|score| (score, bin))
+            } else {
+                self.search.best(rows, codes, (first, last), &self.node, growth.min_leaf)
+            };
+            if let Some((score, bin)) = found
+                && best.is_none_or(|b| score > b.score)
+            {
+                best = Some(Cut { score, candidate, bin });
+            }
+        }
+        best
+    }
+
+    /// Brings the rows of the left child before those of the right one, each in their old order.
+    fn part(&mut self, codes: &[u16], bin: u16, pending: Pending) -> usize {
+        self.right_rows.clear();
+        let mut middle = pending.from;
+        for at in pending.from..pending.to {
+            let row = self.rows[at];
+            if codes[row as usize] <= bin {
+                self.rows[middle] = row;
+                middle += 1;
+            } else {
+                self.right_rows.push(row);
+            }
+        }
+        self.rows[middle..pending.to].copy_from_slice(&self.right_rows);
+        middle
+    }
+}

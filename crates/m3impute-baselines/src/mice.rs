@@ -1,0 +1,432 @@
+//! Chained regressions: each column is predicted from all others, in turn, round after round.
+//!
+//! The preset `paper` is Bayesian ridge regression on columns scaled to the unit interval, at most 50 rounds,
+//! deterministic. The default standardises, predicts levels by softmax regression, and keeps predictions within the
+//! observed range.
+//!
+//! A new row starts from the means and goes through the regressions of the last round until it settles. (Replaying every
+//! round of the training would need all their regressions; the last ones lead to the same place where the chain has
+//! settled.)
+//!
+//! Notation: `n` rows, `w` features.
+
+mod chain;
+
+use crate::heldout::columns;
+use crate::learners::logistic::softmax;
+use crate::linalg::dot;
+use chain::Chain;
+use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::{
+    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
+    ParamSpec, Result, Run, Tensor, load_matrix_model,
+};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Chained regressions.
+#[derive(Clone, Debug)]
+pub struct Mice {
+    params: MiceParams,
+}
+
+/// How columns with levels, and numbers of two values, are predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Levels {
+    /// By softmax regression.
+    Logistic,
+    /// Each level by a linear regression of its own.
+    Ridge,
+}
+
+/// The parameters of `mice`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MiceParams {
+    /// How many rounds at most.
+    pub rounds: usize,
+    /// The largest change of a row, relative to the largest observed value, at which the rounds stop.
+    pub tolerance: f64,
+    /// How columns with levels, and numbers of two values, are predicted.
+    pub levels: Levels,
+    /// Whether predictions are kept within the observed range between the rounds too.
+    pub bounded: bool,
+    /// How numbers are scaled.
+    pub scale: Scale,
+}
+
+impl Default for MiceParams {
+    fn default() -> MiceParams {
+        MiceParams { rounds: 30, tolerance: 1e-3, levels: Levels::Logistic, bounded: true, scale: Scale::Standard }
+    }
+}
+
+impl MiceParams {
+    /// The parameters of a preset.
+    fn of_preset(name: &str) -> MiceParams {
+        match name {
+            "paper" => {
+                MiceParams { rounds: 50, tolerance: 1e-3, levels: Levels::Ridge, bounded: false, scale: Scale::MinMax }
+            }
+            _ => MiceParams::default(),
+        }
+    }
+}
+
+/// The row of the registry.
+pub static SPEC: MethodSpec = MethodSpec {
+    name: "mice",
+    summary: "chained regressions: each column from all others, round after round, until they settle",
+    avoid: "relations that are not linear; and where several imputations are wanted, since this gives the expected one",
+    inductive: true,
+    randomised: false,
+    presets: &[
+        ("default", "standardised, levels by softmax regression, within the observed range"),
+        ("paper", "Bayesian ridge regression on the unit interval, at most 50 rounds"),
+    ],
+    params: &[
+        ParamSpec { name: "rounds", doc: "how many rounds at most", expects: Expect::Whole(1, 100_000) },
+        ParamSpec {
+            name: "tolerance",
+            doc: "the largest change of a row, relative to the largest observed value, at which the rounds stop",
+            expects: Expect::Number(0.0, 1.0),
+        },
+        ParamSpec {
+            name: "levels",
+            doc: "how columns with levels, and numbers of two values, are predicted",
+            expects: Expect::Choice(&["logistic", "ridge"]),
+        },
+        ParamSpec {
+            name: "bounded",
+            doc: "whether predictions are kept within the observed range between the rounds too",
+            expects: Expect::Flag,
+        },
+        ParamSpec { name: "scale", doc: "how numbers are scaled", expects: Expect::Choice(&["minmax", "standard"]) },
+    ],
+    preset_values: |name| {
+        SPEC.presets.iter().any(|p| p.0 == name).then(|| serde_json::json!(MiceParams::of_preset(name)))
+    },
+    build: |settings| {
+        let params = SPEC.params(settings, MiceParams::of_preset)?;
+        let clip = SPEC.preset(settings)? != "paper";
+        let finish = settings.finish.over(Finish { clip, ..Finish::default() });
+        Ok(Box::new(MatrixImputer::new(Mice { params }, finish)))
+    },
+    load: load_matrix_model::<Mice>,
+};
+
+impl MatrixMethod for Mice {
+    type Model = Regressions;
+    type Params = MiceParams;
+    const SPEC: &'static MethodSpec = &SPEC;
+
+    fn params(&self) -> &MiceParams {
+        &self.params
+    }
+
+    fn encoding(&self) -> Encoding {
+        let constants = if self.params.scale == Scale::Standard { Constants::Leave } else { Constants::Keep };
+        Encoding { layout: Layout::Flags, scale: self.params.scale, constants }
+    }
+
+    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Regressions>> {
+        let MiceParams { rounds, tolerance, .. } = self.params;
+        let mut chain = Chain::new(data, &self.params);
+        let largest =
+            data.x.iter().zip(&data.observed).filter(|(_, seen)| **seen).fold(0.0_f64, |a, (x, _)| a.max(x.abs()));
+        let enough = tolerance * largest;
+        let mut notes = Vec::new();
+        let mut unsettled = chain.has_holes();
+        for round in 1..=rounds {
+            if !chain.has_holes() {
+                break;
+            }
+            let Some(change) = chain.round(run)? else {
+                notes.push(format!("the time ran out in round {round}; the last complete round is kept"));
+                break;
+            };
+            run.report("rounds", round as u64, rounds as u64, format!("change {change:.2e}"));
+            if change < enough {
+                notes.push(format!("settled after {round} rounds"));
+                unsettled = false;
+                break;
+            }
+            if run.is_spent() && round < rounds {
+                notes.push(format!("the time ran out after round {round} of {rounds}"));
+                break;
+            }
+        }
+        if unsettled && notes.is_empty() {
+            notes.push(format!("had not settled after {rounds} rounds"));
+        }
+        let model = chain.finish(data, rounds, enough, run)?;
+        Ok(Learnt { model, notes })
+    }
+}
+
+/// How the scores of a column's features become its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Link {
+    /// They are the values.
+    Linear = 0,
+    /// The chance of the larger of two values.
+    Two = 1,
+    /// The chances of the levels.
+    Softmax = 2,
+}
+
+/// One regression a feature, and the order in which they are used. Values are centred.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Regressions {
+    columns: Vec<Range<usize>>, // in the order in which they are predicted
+    links: Vec<Link>,           // [w]
+    weights: Vec<f64>,          // [w, w], one regression a row, 0 for the column's own features
+    intercepts: Vec<f64>,       // [w]
+    centre: Vec<f64>,           // [w]
+    low: Vec<f64>,              // [w], centred
+    high: Vec<f64>,             // [w]
+    bounded: bool,
+    rounds: usize,
+    enough: f64,
+}
+
+impl Regressions {
+    /// Predicts a column's features for one centred row.
+    fn predict(&self, column: Range<usize>, row: &[f64], into: &mut [f64]) {
+        let w = self.links.len();
+        for (f, into) in column.clone().zip(into.iter_mut()) {
+            *into = self.intercepts[f] + dot(row, &self.weights[f * w..(f + 1) * w]);
+        }
+        let first = column.start;
+        match self.links[first] {
+            Link::Linear => {}
+            Link::Two => into[0] = self.low[first] + (self.high[first] - self.low[first]) / (1.0 + (-into[0]).exp()),
+            Link::Softmax => {
+                softmax(into);
+                for (f, into) in column.clone().zip(into.iter_mut()) {
+                    *into = self.low[f] + (self.high[f] - self.low[f]) * *into;
+                }
+            }
+        }
+        if self.bounded {
+            for (f, into) in column.zip(into.iter_mut()) {
+                *into = into.clamp(self.low[f], self.high[f]);
+            }
+        }
+    }
+
+    fn fill_row(&self, row: &mut [f64], observed: &[bool]) {
+        let missing: Vec<&Range<usize>> = self.columns.iter().filter(|c| !observed[c.start]).collect();
+        if missing.is_empty() {
+            return;
+        }
+        for (f, v) in row.iter_mut().enumerate() {
+            *v = if observed[f] { *v - self.centre[f] } else { 0.0 };
+        }
+        let mut answer = vec![0.0; missing.iter().map(|c| c.len()).max().unwrap_or(0)];
+        for _ in 0..self.rounds {
+            let mut change = 0.0;
+            for column in &missing {
+                let answer = &mut answer[..column.len()];
+                self.predict((*column).clone(), row, answer);
+                for (v, new) in row[(*column).clone()].iter_mut().zip(answer) {
+                    change += (*v - *new).abs();
+                    *v = *new;
+                }
+            }
+            if change <= self.enough {
+                break;
+            }
+        }
+        row.iter_mut().zip(&self.centre).for_each(|(v, c)| *v += c);
+    }
+}
+
+/// What of [`Regressions`] is not a tensor.
+#[derive(Serialize, Deserialize)]
+struct State {
+    bounded: bool,
+    rounds: usize,
+    enough: f64,
+}
+
+impl MatrixModel for Regressions {
+    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+        let w = self.links.len();
+        let observed = &rows.observed;
+        // Observed cells are put back as they were: centring there and back may cost them their last bit.
+        for (x, observed) in rows.x.chunks_mut(8192 * w).zip(observed.chunks(8192 * w)) {
+            run.check()?;
+            run.install(|| {
+                x.par_chunks_mut(w).zip(observed.par_chunks(w)).with_min_len(64).for_each(|(row, observed)| {
+                    let before = row.to_vec();
+                    self.fill_row(row, observed);
+                    for f in (0..w).filter(|&f| observed[f]) {
+                        row[f] = before[f];
+                    }
+                });
+            });
+        }
+        Ok(())
+    }
+
+    fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
+        let w = self.links.len();
+        let order = self.columns.iter().map(|c| c.start as u32).collect();
+        tensors.insert("order".to_owned(), Tensor::U32(vec![self.columns.len()], order));
+        tensors.insert("links".to_owned(), Tensor::U8(vec![w], self.links.iter().map(|&l| l as u8).collect()));
+        tensors.insert("weights".to_owned(), Tensor::F64(vec![w, w], self.weights.clone()));
+        for (name, vector) in self.vectors() {
+            tensors.insert(name.to_owned(), Tensor::F64(vec![w], vector.clone()));
+        }
+        serde_json::json!(State { bounded: self.bounded, rounds: self.rounds, enough: self.enough })
+    }
+
+    fn restore(file: &ModelFile, width: usize) -> Result<Regressions> {
+        let damaged = |reason: &str| Error::ModelFile { reason: reason.to_owned() };
+        let State { bounded, rounds, enough } = file.state()?;
+        let (_, order) = file.u32s("order")?;
+        let known = columns(file.header.encoder.features());
+        let mut seen: Vec<u32> = order.to_vec();
+        seen.sort_unstable();
+        if !seen.iter().map(|&f| f as usize).eq(known.iter().map(|c| c.start)) {
+            return Err(damaged("the order of the regressions does not fit the columns"));
+        }
+        let by_start = |&f: &u32| known[known.partition_point(|c| c.start < f as usize)].clone();
+        let link = |&l: &u8| match l {
+            0 => Ok(Link::Linear),
+            1 => Ok(Link::Two),
+            2 => Ok(Link::Softmax),
+            _ => Err(damaged("a link that is not known")),
+        };
+        let sized = |name: &str, size: usize| -> Result<Vec<f64>> {
+            let (_, data) = file.f64s(name)?;
+            let fits = data.len() == size && data.iter().all(|v| v.is_finite());
+            if fits { Ok(data.to_vec()) } else { Err(damaged(&format!("`{name}`: expected {size} finite numbers"))) }
+        };
+        let area = width.checked_mul(width).ok_or_else(|| damaged("too many features"))?;
+        let (low, high) = (sized("low", width)?, sized("high", width)?);
+        let links: Vec<Link> = file.u8s("links")?.1.iter().map(link).collect::<Result<_>>()?;
+        if links.len() != width || low.iter().zip(&high).any(|(l, h)| l > h) || rounds > 100_000 || enough.is_nan() {
+            return Err(damaged("the regressions do not fit the columns"));
+        }
+        Ok(Regressions {
+            columns: order.iter().map(by_start).collect(),
+            links,
+            weights: sized("weights", area)?,
+            intercepts: sized("intercepts", width)?,
+            centre: sized("centre", width)?,
+            low,
+            high,
+            bounded,
+            rounds,
+            enough,
+        })
+    }
+}
+
+impl Regressions {
+    fn vectors(&self) -> [(&'static str, &Vec<f64>); 4] {
+        [("intercepts", &self.intercepts), ("centre", &self.centre), ("low", &self.low), ("high", &self.high)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::{Column, ColumnSpec, Kind, Schema, Settings, Table};
+
+    /// `y` is twice `x`, and `side` says whether `x` is above 5; a hole in each of the last two.
+    fn table() -> Table {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Continuous),
+            ColumnSpec::new("y", Kind::Continuous),
+            ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
+        ])
+        .unwrap();
+        let x = (0..12).map(f64::from);
+        let columns = vec![
+            Column::numbers(x.clone().map(Some)),
+            Column::numbers(x.clone().map(|v| (v != 9.0).then_some(2.0 * v))),
+            Column::codes(x.map(|v| (v != 2.0).then_some(u32::from(v > 5.0)))),
+        ];
+        Table::new(schema, columns).unwrap()
+    }
+
+    fn settings(preset: &str, params: &[(&str, &str)]) -> Settings {
+        let params = params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Settings { preset: Some(preset.to_owned()), params, ..Settings::default() }
+    }
+
+    fn impute(settings: &Settings) -> Table {
+        let out = (SPEC.build)(settings).unwrap().impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(out.fallbacks.is_empty());
+        out.table
+    }
+
+    #[test]
+    fn a_saved_model_fills_rows_the_same_in_any_company() {
+        for preset in ["default", "paper"] {
+            let mut run = Run::new(0, 1).unwrap();
+            let imputer = (SPEC.build)(&settings(preset, &[])).unwrap();
+            let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+            let mut bytes = Vec::new();
+            fitted.save(&mut bytes).unwrap();
+            let loaded = (SPEC.load)(&ModelFile::read(&bytes).unwrap()).unwrap();
+            let whole = loaded.transform(&table(), &mut run).unwrap().table;
+            assert_eq!(whole, fitted.transform(&table(), &mut run).unwrap().table);
+            let alone = fitted.transform(&table().select_rows(&[9]), &mut run).unwrap().table;
+            assert_eq!(alone, whole.select_rows(&[9]));
+        }
+    }
+
+    #[test]
+    fn a_column_that_was_complete_is_filled_in_new_rows() {
+        let mut run = Run::new(0, 1).unwrap();
+        let fitted = (SPEC.build)(&settings("default", &[])).unwrap();
+        let fitted = fitted.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+        let mut row = table().select_rows(&[10]);
+        row.hide(0, 0);
+        let out = fitted.transform(&row, &mut run).unwrap();
+        assert!(out.fallbacks.is_empty());
+        assert!(out.table.number(0, 0) > 7.0, "{}", out.table.number(0, 0));
+    }
+
+    #[test]
+    fn a_linear_relation_is_found_and_levels_are_told() {
+        for preset in ["default", "paper"] {
+            let filled = impute(&settings(preset, &[]));
+            assert!((filled.number(9, 1) - 18.0).abs() < 0.2, "{preset}: {}", filled.number(9, 1));
+            assert_eq!(filled.number(2, 2), 0.0, "{preset}");
+        }
+    }
+
+    #[test]
+    fn a_spent_run_keeps_what_it_has_and_says_so() {
+        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
+        let mut run = Run::new(0, 1).unwrap().within(std::time::Duration::ZERO);
+        let out = imputer.impute(&table(), &mut run).unwrap();
+        assert!(out.notes[0].starts_with("the time ran out"), "{:?}", out.notes);
+        assert!(out.fallbacks.is_empty());
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
+        let on = |threads| imputer.impute(&table(), &mut Run::new(0, threads).unwrap()).unwrap().table;
+        assert_eq!(on(1), on(3));
+    }
+
+    #[test]
+    fn a_model_whose_order_does_not_fit_is_refused() {
+        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
+        let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        let mut file = fitted.to_file().unwrap();
+        file.tensors.insert("order".to_owned(), Tensor::U32(vec![3], vec![0, 1, 7]));
+        assert!((SPEC.load)(&file).is_err());
+    }
+}

@@ -1,0 +1,457 @@
+//! missForest: every column is learnt from the others by a forest, again and again, until the answers settle.
+//!
+//! Notation: `n` rows, `w` features.
+
+mod model;
+mod ruler;
+
+use crate::learners::forest::{Aggregate, Forest, Frame, Plan};
+use crate::learners::tree::{Dice, Growth};
+use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
+use m3impute_core::{
+    Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result,
+    Run, Settings, load_matrix_model,
+};
+pub use model::Forests;
+use rand::Rng;
+use ruler::Ruler;
+use serde::{Deserialize, Serialize};
+
+/// When the sweeps end before their number is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// When the change from sweep to sweep grows, for numbers and for levels; the sweep before is returned.
+    Growing,
+    /// Never.
+    Never,
+}
+
+/// The parameters of [`MissForest`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissForestParams {
+    /// How many trees a column has.
+    pub trees: usize,
+    /// How many features are tried for a cut.
+    pub mtry: Option<usize>,
+    /// How many rows a leaf has at least.
+    pub min_leaf: Option<usize>,
+    /// Whether what is `auto` among `mtry` and `min_leaf` is chosen for each column on held-out observed cells.
+    pub tune: bool,
+    /// How deep a tree may grow.
+    pub max_depth: Option<usize>,
+    /// Whether thresholds are drawn at random instead of searched.
+    pub extra: bool,
+    /// Whether each tree sees rows drawn with replacement, rather than all.
+    pub bootstrap: bool,
+    /// How the trees' answers become one number.
+    pub aggregate: Aggregate,
+    /// How often every column is learnt anew, at most.
+    pub sweeps: usize,
+    /// When to stop before.
+    pub stop: Stop,
+    /// How often the columns of new rows are gone through.
+    pub rounds: usize,
+}
+
+impl Default for MissForestParams {
+    fn default() -> MissForestParams {
+        MissForestParams {
+            trees: 100,
+            mtry: None,
+            min_leaf: None,
+            tune: true,
+            max_depth: None,
+            extra: true,
+            bootstrap: false,
+            aggregate: Aggregate::Median,
+            sweeps: 4,
+            stop: Stop::Never,
+            rounds: 3,
+        }
+    }
+}
+
+impl MissForestParams {
+    /// missForest as it was published.
+    pub fn paper() -> MissForestParams {
+        MissForestParams {
+            tune: false,
+            extra: false,
+            bootstrap: true,
+            aggregate: Aggregate::Mean,
+            sweeps: 10,
+            stop: Stop::Growing,
+            ..MissForestParams::default()
+        }
+    }
+
+    fn of_preset(name: &str) -> MissForestParams {
+        if name == "paper" { MissForestParams::paper() } else { MissForestParams::default() }
+    }
+}
+
+const PRESETS: &[(&str, &str)] = &[
+    ("default", "extremely random trees, the median of their leaves, leaf and feature counts chosen for each column"),
+    ("paper", "as published: 100 trees, the root of the number of features a cut, up to 10 sweeps"),
+];
+
+/// The row of the registry.
+pub static SPEC: MethodSpec = MethodSpec {
+    name: "missforest",
+    summary: "every column is learnt from the others by a forest, again and again",
+    avoid: "a few rows with linear relations (`mice`), or draws that keep the spread: it gives one likely value",
+    inductive: true,
+    randomised: true,
+    presets: PRESETS,
+    params: &[
+        ParamSpec { name: "trees", doc: "trees a column", expects: Expect::Whole(1, 10_000) },
+        ParamSpec {
+            name: "mtry",
+            doc: "features tried for a cut; `auto`: tuned, or the root of their number",
+            expects: Expect::Auto(&Expect::Whole(1, 1_000_000)),
+        },
+        ParamSpec {
+            name: "min_leaf",
+            doc: "rows a leaf has at least; `auto`: tuned, or 5 for numbers and 1 for levels",
+            expects: Expect::Auto(&Expect::Whole(1, 1_000_000)),
+        },
+        ParamSpec {
+            name: "tune",
+            doc: "choose what is `auto` for each column on held-out observed cells",
+            expects: Expect::Flag,
+        },
+        ParamSpec {
+            name: "max_depth",
+            doc: "how deep a tree may grow; `auto`: as deep as it likes",
+            expects: Expect::Auto(&Expect::Whole(1, 1_000_000)),
+        },
+        ParamSpec { name: "extra", doc: "draw thresholds at random instead of searching them", expects: Expect::Flag },
+        ParamSpec { name: "bootstrap", doc: "each tree sees rows drawn with replacement", expects: Expect::Flag },
+        ParamSpec {
+            name: "aggregate",
+            doc: "how the trees' answers become one number",
+            expects: Expect::Choice(&["mean", "median"]),
+        },
+        ParamSpec { name: "sweeps", doc: "how often every column is learnt, at most", expects: Expect::Whole(1, 1000) },
+        ParamSpec {
+            name: "stop",
+            doc: "stop when the change between sweeps grows, returning the one before",
+            expects: Expect::Choice(&["growing", "never"]),
+        },
+        ParamSpec { name: "rounds", doc: "how often the columns of new rows are gone through", expects: Expect::Whole(1, 100) },
+    ],
+    preset_values: |name| {
+        let known = PRESETS.iter().any(|p| p.0 == name);
+        known.then(|| serde_json::to_value(MissForestParams::of_preset(name)).unwrap_or_default())
+    },
+    build: |settings: &Settings| -> Result<Box<dyn Imputer>> {
+        let params = SPEC.params(settings, MissForestParams::of_preset)?;
+        Ok(Box::new(MatrixImputer::new(MissForest { params }, settings.finish.over(Finish::default()))))
+    },
+    load: load_matrix_model::<MissForest>,
+};
+
+/// Every column is learnt from the others by a forest, again and again.
+///
+/// ```
+/// use m3impute_baselines::{MissForest, MissForestParams};
+/// use m3impute_core::{Column, ColumnSpec, Finish, Imputer, Kind, MatrixImputer, Run, Schema, Table};
+///
+/// let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), ColumnSpec::new("y", Kind::Continuous)])?;
+/// let x = Column::numbers((0..20).map(|i| Some(f64::from(i % 2))));
+/// let y = Column::numbers((0..20).map(|i| (i != 7).then_some(f64::from(i % 2) * 10.0)));
+/// let table = Table::new(schema, vec![x, y])?;
+/// let method = MissForest { params: MissForestParams::default() };
+/// let filled = MatrixImputer::new(method, Finish::default()).impute(&table, &mut Run::new(0, 1)?)?;
+/// assert_eq!(filled.table.number(7, 1), 10.0);
+/// # Ok::<(), m3impute_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct MissForest {
+    /// The parameters.
+    pub params: MissForestParams,
+}
+
+impl MatrixMethod for MissForest {
+    type Model = Forests;
+    type Params = MissForestParams;
+    const SPEC: &'static MethodSpec = &SPEC;
+
+    fn params(&self) -> &MissForestParams {
+        &self.params
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
+    }
+
+    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Forests>> {
+        let mut sweeps = Sweeps::start(&self.params, data);
+        sweeps.go(run, true)?;
+        sweeps.learn_complete_columns(run)?;
+        sweeps.answer(data);
+        let notes = std::mem::take(&mut sweeps.notes);
+        Ok(Learnt { model: Forests::new(self.params.rounds, sweeps.rulers, sweeps.order, sweeps.forests), notes })
+    }
+
+    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Vec<String>> {
+        let mut sweeps = Sweeps::start(&self.params, data);
+        sweeps.go(run, false)?;
+        sweeps.answer(data);
+        Ok(sweeps.notes)
+    }
+}
+
+/// The levels of a feature; 0 for numbers.
+fn levels(meaning: Meaning) -> usize {
+    match meaning {
+        Meaning::Category(levels) => levels as usize,
+        Meaning::Number | Meaning::Flag(_) => 0,
+    }
+}
+
+/// How many trees are kept for new rows where all of them would be too large: about 100 MB at most.
+const KEPT_NODES: usize = 6_000_000;
+/// Columns with fewer observed cells are not tuned: there is nothing to tell good from bad.
+const TUNE_FROM: usize = 30;
+/// More rows than this are not looked at to tune a column.
+const TUNE_ROWS: usize = 3000;
+const TUNE_FOLDS: usize = 3;
+const TUNE_TREES: usize = 30;
+
+/// The state of the sweeps over a table.
+struct Sweeps<'a> {
+    params: &'a MissForestParams,
+    rulers: Vec<Ruler>, // [w]
+    /// The rows in which a feature is observed, and in which it is not. // [w]
+    shown: Vec<Vec<u32>>,
+    holes: Vec<Vec<u32>>,
+    /// Features with holes, those with the fewest first; after them the complete ones.
+    order: Vec<usize>,
+    frame: Frame,
+    /// What is chosen for each feature: features a cut, and rows a leaf.
+    chosen: Vec<Option<(usize, usize)>>, // [w]
+    /// Whether a feature's holes hold a forest's answers. // [w]
+    answered: Vec<bool>,
+    forests: Vec<Option<Forest>>, // [w]
+    notes: Vec<String>,
+}
+
+/// How far two sweeps are apart: for numbers, and for levels.
+type Change = [Option<f64>; 2];
+
+impl<'a> Sweeps<'a> {
+    fn start(params: &'a MissForestParams, data: &Encoded) -> Sweeps<'a> {
+        let w = data.width();
+        let kinds: Vec<usize> = data.features.iter().map(|f| levels(f.meaning)).collect();
+        let rulers: Vec<Ruler> = (0..w).map(|f| Ruler::of(&data.observed_values(f), kinds[f])).collect();
+        let (shown, holes): (Vec<Vec<u32>>, Vec<Vec<u32>>) =
+            (0..w).map(|f| (0..data.rows as u32).partition(|&i| data.observed[i as usize * w + f])).unzip();
+        let mut order: Vec<usize> = (0..w).collect();
+        order.sort_by_key(|&f| if holes[f].is_empty() { usize::MAX } else { holes[f].len() });
+        let x = data.x.chunks_exact(w).flat_map(|row| rulers.iter().zip(row).map(|(ruler, &v)| ruler.read_or_start(v)));
+        let frame = Frame::new(x.collect(), &kinds);
+        let (chosen, answered, forests) = (vec![None; w], vec![false; w], (0..w).map(|_| None).collect());
+        Sweeps { params, rulers, shown, holes, order, frame, chosen, answered, forests, notes: Vec::new() }
+    }
+
+    fn go(&mut self, run: &mut Run, keep: bool) -> Result<()> {
+        let open: Vec<usize> = self.order.iter().copied().filter(|&f| !self.holes[f].is_empty()).collect();
+        if self.params.tune && !self.tune(&open, run)? {
+            return Ok(());
+        }
+        // With holes in one column alone its predictors never change.
+        let sweeps = if open.len() == 1 { 1 } else { self.params.sweeps };
+        let mut before: Option<Change> = None;
+        for sweep in 0..sweeps {
+            let old_frame = self.frame.clone();
+            let mut old_forests: Vec<Option<Forest>> = (0..self.forests.len()).map(|_| None).collect();
+            for (at, &f) in open.iter().enumerate() {
+                let index = (sweep * self.rulers.len() + f) as u64;
+                let Some(mut forest) =
+                    Forest::fit(&self.frame, f, &self.shown[f], &self.plan(f), run, "missforest tree", index)?
+                else {
+                    self.notes.push(format!(
+                        "the time was up in sweep {} of at most {sweeps}: its last {} columns keep the answers of before",
+                        sweep + 1,
+                        open.len() - at
+                    ));
+                    return Ok(());
+                };
+                let answers = forest.predict(self.frame.x(), &self.holes[f], run)?;
+                self.frame.set(f, &self.holes[f], &answers);
+                self.answered[f] = true;
+                if keep {
+                    self.trim(&mut forest);
+                    old_forests[f] = self.forests[f].replace(forest);
+                }
+                run.report("sweeps", (sweep * open.len() + at + 1) as u64, (sweeps * open.len()) as u64, "");
+            }
+            if self.params.stop == Stop::Growing {
+                let change = self.change_since(&old_frame);
+                let shrinks = |k: usize| match (before.and_then(|b| b[k]), change[k]) {
+                    (Some(before), Some(now)) => now < before,
+                    (None, now) => now.is_some() && before.is_none(),
+                    _ => false,
+                };
+                if before.is_some() && !shrinks(0) && !shrinks(1) {
+                    self.frame = old_frame;
+                    if keep {
+                        self.forests = old_forests;
+                    }
+                    break;
+                }
+                before = Some(change);
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&self, f: usize) -> Plan {
+        let (mtry, min_leaf) = self.chosen[f].unwrap_or_else(|| self.classic(f));
+        self.plan_with(mtry, min_leaf)
+    }
+
+    fn plan_with(&self, mtry: usize, min_leaf: usize) -> Plan {
+        let params = self.params;
+        Plan {
+            trees: params.trees,
+            growth: Growth {
+                mtry: params.mtry.unwrap_or(mtry),
+                min_leaf: params.min_leaf.unwrap_or(min_leaf) as f64,
+                max_depth: params.max_depth.unwrap_or(usize::MAX),
+                random_cuts: params.extra,
+            },
+            bootstrap: params.bootstrap,
+            aggregate: params.aggregate,
+        }
+    }
+
+    /// Features a cut and rows a leaf as they were published.
+    fn classic(&self, f: usize) -> (usize, usize) {
+        let root = (self.rulers.len() as f64).sqrt() as usize;
+        (root.max(1), if self.rulers[f].levels > 0 { 1 } else { 5 })
+    }
+
+    /// Chooses features a cut and rows a leaf for these columns: those with the smallest absolute error, or the fewest
+    /// wrong levels, on observed cells that were held out. Says whether there was time for all.
+    ///
+    /// Every other column is as at the start: answers that have seen a cell would tell what it holds.
+    fn tune(&mut self, columns: &[usize], run: &mut Run) -> Result<bool> {
+        let w = self.rulers.len();
+        let mut choices = Vec::new();
+        for mtry in [(w as f64).sqrt() as usize, w.div_ceil(2), w] {
+            for min_leaf in [1, 2, 4, 8, 16] {
+                let choice = (self.params.mtry.unwrap_or(mtry.max(1)), self.params.min_leaf.unwrap_or(min_leaf));
+                if !choices.contains(&choice) {
+                    choices.push(choice);
+                }
+            }
+        }
+        for (at, &f) in columns.iter().enumerate() {
+            run.report("tuning", at as u64, columns.len() as u64, "");
+            let mut rows = self.shown[f].clone();
+            if choices.len() < 2 || rows.len() < TUNE_FROM || w < 2 {
+                continue;
+            }
+            let mut dice = Dice::new(run.rng("missforest folds", f as u64).next_u64());
+            for k in 0..rows.len().min(TUNE_ROWS) {
+                let other = k + dice.below(rows.len() - k);
+                rows.swap(k, other);
+            }
+            rows.truncate(TUNE_ROWS);
+            let mut best: Option<(f64, (usize, usize))> = None;
+            for &(mtry, min_leaf) in &choices {
+                let plan = Plan { trees: self.params.trees.min(TUNE_TREES), ..self.plan_with(mtry, min_leaf) };
+                let Some(error) = self.held_out_error(f, &rows, &plan, run)? else {
+                    self.notes.push("the time was up before the first sweep".to_owned());
+                    return Ok(false);
+                };
+                if best.is_none_or(|b| error < b.0) {
+                    best = Some((error, (mtry, min_leaf)));
+                }
+            }
+            self.chosen[f] = best.map(|b| b.1);
+        }
+        Ok(true)
+    }
+
+    fn held_out_error(&self, f: usize, rows: &[u32], plan: &Plan, run: &Run) -> Result<Option<f64>> {
+        let mut error = 0.0;
+        for fold in 0..TUNE_FOLDS {
+            let pick = |held: bool| -> Vec<u32> {
+                (0..rows.len()).filter(|k| (k % TUNE_FOLDS == fold) == held).map(|k| rows[k]).collect()
+            };
+            let (learnt_from, held) = (pick(false), pick(true));
+            let index = (f * TUNE_FOLDS + fold) as u64;
+            let Some(forest) = Forest::fit(&self.frame, f, &learnt_from, plan, run, "missforest tuning", index)? else {
+                return Ok(None);
+            };
+            let answers = forest.predict(self.frame.x(), &held, run)?;
+            for (&i, answer) in held.iter().zip(answers) {
+                let truth = self.frame.x()[i as usize * self.rulers.len() + f];
+                let wrong = f64::from((answer - truth).abs());
+                error += if self.rulers[f].levels > 0 { f64::from(u8::from(wrong > 0.0)) } else { wrong };
+            }
+        }
+        Ok(Some(error))
+    }
+
+    /// Columns without a hole may have some in new rows: they get a forest too, a small one.
+    fn learn_complete_columns(&mut self, run: &mut Run) -> Result<()> {
+        let complete: Vec<usize> = self.order.iter().copied().filter(|&f| self.holes[f].is_empty()).collect();
+        for (at, &f) in complete.iter().enumerate() {
+            run.report("complete columns", at as u64, complete.len() as u64, "");
+            let plan = Plan { trees: self.params.trees.div_ceil(4), ..self.plan(f) };
+            let fitted = Forest::fit(&self.frame, f, &self.shown[f], &plan, run, "missforest complete", f as u64)?;
+            let Some(mut forest) = fitted else {
+                self.notes.push(format!(
+                    "the time was up: holes of new rows in {} columns that are complete here get a typical value",
+                    complete.len() - at
+                ));
+                break;
+            };
+            self.trim(&mut forest);
+            self.forests[f] = Some(forest);
+        }
+        Ok(())
+    }
+
+    /// Fewer trees, where those of all columns would make too large a model.
+    fn trim(&self, forest: &mut Forest) {
+        let per_tree = forest.nodes() / forest.trees() + 1;
+        forest.truncate((KEPT_NODES / self.rulers.len() / per_tree).max(10));
+    }
+
+    fn change_since(&self, old: &Frame) -> Change {
+        let w = self.rulers.len();
+        let (mut squares, mut size, mut numbers) = (0.0, 0.0, false);
+        let (mut changed, mut cells) = (0_usize, 0_usize);
+        for (f, ruler) in self.rulers.iter().enumerate() {
+            if ruler.levels > 0 {
+                cells += self.holes[f].len();
+                changed += self.holes[f].iter().filter(|&&i| old.x()[i as usize * w + f] != self.frame.x()[i as usize * w + f]).count();
+                continue;
+            }
+            numbers = true;
+            for (a, b) in old.column(f).zip(self.frame.column(f)) {
+                let (a, b) = (ruler.write(a), ruler.write(b));
+                squares += (a - b) * (a - b);
+                size += b * b;
+            }
+        }
+        [numbers.then_some(squares / size), (cells > 0).then(|| changed as f64 / cells as f64)]
+    }
+
+    /// Writes the answers down. Holes of columns that no forest has answered stay empty.
+    fn answer(&self, data: &mut Encoded) {
+        let w = self.rulers.len();
+        for f in (0..w).filter(|&f| self.answered[f]) {
+            for &i in &self.holes[f] {
+                let at = i as usize * w + f;
+                data.x[at] = self.rulers[f].write(self.frame.x()[at]);
+            }
+        }
+    }
+}

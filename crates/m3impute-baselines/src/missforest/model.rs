@@ -1,0 +1,114 @@
+//! What missForest has learnt: one forest a feature.
+
+use super::ruler::Ruler;
+use crate::learners::forest::Forest;
+use m3impute_core::encode::Meaning;
+use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One forest a feature, and the order in which features are filled.
+#[derive(Clone, Debug)]
+pub struct Forests {
+    rounds: usize,
+    rulers: Vec<Ruler>, // [w]
+    order: Vec<usize>,
+    /// None for features that there was no time for. // [w]
+    forests: Vec<Option<Forest>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    rounds: usize,
+    order: Vec<usize>,
+    levels: Vec<usize>,
+    /// Which features have a forest.
+    learnt: Vec<bool>,
+}
+
+impl Forests {
+    pub(super) fn new(rounds: usize, rulers: Vec<Ruler>, order: Vec<usize>, forests: Vec<Option<Forest>>) -> Forests {
+        Forests { rounds, rulers, order, forests }
+    }
+}
+
+impl MatrixModel for Forests {
+    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+        let w = self.rulers.len();
+        let holes: Vec<Vec<u32>> =
+            (0..w).map(|f| (0..rows.rows as u32).filter(|&i| !rows.observed[i as usize * w + f]).collect()).collect();
+        // New rows may lie outside of what was seen; to a tree they are then at its edge, whatever the distance.
+        let read = rows.x.chunks_exact(w).flat_map(|row| self.rulers.iter().zip(row).map(|(r, &v)| r.read_or_start(v)));
+        let mut x: Vec<f32> = read.collect(); // [n, w]
+        for _ in 0..self.rounds {
+            for &f in &self.order {
+                let Some(forest) = &self.forests[f] else { continue };
+                let answers = forest.predict(&x, &holes[f], run)?;
+                for (&i, answer) in holes[f].iter().zip(answers) {
+                    x[i as usize * w + f] = answer;
+                }
+            }
+        }
+        for f in (0..w).filter(|&f| self.forests[f].is_some()) {
+            for &i in &holes[f] {
+                let at = i as usize * w + f;
+                rows.x[at] = self.rulers[f].write(x[at]);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
+        let starts: Vec<f32> = self.rulers.iter().map(|r| r.start).collect();
+        tensors.insert("start".to_owned(), Tensor::F32(vec![starts.len()], starts));
+        for (f, (ruler, forest)) in self.rulers.iter().zip(&self.forests).enumerate() {
+            tensors.insert(format!("{f}.known"), Tensor::F64(vec![ruler.known.len()], ruler.known.clone()));
+            if let Some(forest) = forest {
+                forest.store(&format!("{f}."), tensors);
+            }
+        }
+        let state = State {
+            rounds: self.rounds,
+            order: self.order.clone(),
+            levels: self.rulers.iter().map(|r| r.levels).collect(),
+            learnt: self.forests.iter().map(Option::is_some).collect(),
+        };
+        serde_json::to_value(state).unwrap_or_default()
+    }
+
+    fn restore(file: &ModelFile, width: usize) -> Result<Forests> {
+        let damaged = |reason: String| Error::ModelFile { reason };
+        let state: State = file.state()?;
+        let mut sorted = state.order.clone();
+        sorted.sort_unstable();
+        if sorted != (0..width).collect::<Vec<_>>() {
+            return Err(damaged("`order`: not each feature once".to_owned()));
+        }
+        let expected: Vec<usize> = file
+            .header
+            .encoder
+            .features()
+            .iter()
+            .map(|f| if let Meaning::Category(levels) = f.meaning { levels as usize } else { 0 })
+            .collect();
+        let (shape, starts) = file.f32s("start")?;
+        if state.levels != expected || state.learnt.len() != width || shape != [width] || state.rounds > 1000 {
+            return Err(damaged(format!("the state does not fit {width} features")));
+        }
+        let mut rulers = Vec::with_capacity(width);
+        let mut forests = Vec::with_capacity(width);
+        for f in 0..width {
+            let (levels, start, known) = (state.levels[f], starts[f], file.f64s(&format!("{f}.known"))?.1);
+            let rising = known.iter().all(|k| k.is_finite()) && known.windows(2).all(|k| k[0] < k[1]);
+            let starts_well = if levels > 0 { (0.0..levels as f32).contains(&start) } else { start.is_finite() };
+            if !rising || !starts_well || known.is_empty() != (levels > 0) {
+                return Err(damaged(format!("the values of feature {f}")));
+            }
+            rulers.push(Ruler { levels, start, known: known.to_vec() });
+            let learnt = state.learnt[f];
+            forests.push(if learnt { Some(Forest::restore(file, &format!("{f}."), f, &state.levels)?) } else { None });
+        }
+        Ok(Forests { rounds: state.rounds, rulers, order: state.order, forests })
+    }
+}

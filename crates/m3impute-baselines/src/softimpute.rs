@@ -1,0 +1,256 @@
+//! Fills a matrix by its own version with shrunk singular values, again and again until the filled cells settle: the
+//! smallest sum of singular values that stays near the observed cells.
+//!
+//! The preset `paper` starts from zeros in the unit interval, does not centre, and shrinks by a fiftieth of the largest
+//! singular value. The default standardises, centres in every pass, and walks down a path of shrinkages, each from the
+//! answer of the one before, of which the best on held-out observed cells is taken. A new row is filled by the closed
+//! form of the same fixed point.
+
+use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, largest_singular_value, smooth, zero_filled};
+use crate::heldout::hold_out;
+use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::{
+    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result, Run,
+    load_matrix_model,
+};
+use serde::{Deserialize, Serialize};
+
+/// Each step of the path shrinks by this much less.
+const STEP: f64 = 0.7;
+/// The path ends at this part of the largest singular value.
+const SMALLEST: f64 = 1e-3;
+/// A step must be better by this part to be worth its smaller shrinkage.
+const GAIN: f64 = 1e-3;
+
+/// Iterated shrinkage of the singular values.
+#[derive(Clone, Debug)]
+pub struct SoftImpute {
+    params: SoftImputeParams,
+}
+
+/// The parameters of `softimpute`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SoftImputeParams {
+    /// What is taken off each singular value, as a part of the largest one of the matrix filled with zeros; chosen on
+    /// held-out observed cells where nothing is said.
+    pub shrinkage: Option<f64>,
+    /// Whether columns are standardised and centred.
+    pub centred: bool,
+    /// How many passes at most, for each step of the path.
+    pub passes: usize,
+    /// The change of the filled cells, relative to their size, at which it stops.
+    pub tolerance: f64,
+}
+
+impl Default for SoftImputeParams {
+    fn default() -> SoftImputeParams {
+        SoftImputeParams { shrinkage: None, centred: true, passes: 200, tolerance: 1e-3 }
+    }
+}
+
+impl SoftImputeParams {
+    /// The parameters of a preset.
+    fn of_preset(name: &str) -> SoftImputeParams {
+        match name {
+            "paper" => SoftImputeParams { shrinkage: Some(0.02), centred: false, passes: 100, tolerance: 1e-3 },
+            _ => SoftImputeParams::default(),
+        }
+    }
+}
+
+/// The row of the registry.
+pub static SPEC: MethodSpec = MethodSpec {
+    name: "softimpute",
+    summary: "shrunk singular values, iterated: a matrix of small nuclear norm near the observed cells",
+    avoid: "columns that do not depend on each other linearly, and tables with few columns",
+    inductive: true,
+    randomised: true,
+    presets: &[
+        ("default", "standardised, the shrinkage chosen on held-out observed cells"),
+        ("paper", "not centred, from zeros, shrunk by a fiftieth of the largest singular value"),
+    ],
+    params: &[
+        ParamSpec {
+            name: "shrinkage",
+            doc: "what is taken off each singular value, as a part of the largest; `auto` chooses on held-out observed cells",
+            expects: Expect::Auto(&Expect::Number(0.0, 1.0)),
+        },
+        ParamSpec { name: "centred", doc: "whether columns are standardised and centred", expects: Expect::Flag },
+        ParamSpec {
+            name: "passes",
+            doc: "how many passes at most, for each shrinkage",
+            expects: Expect::Whole(1, 1_000_000),
+        },
+        ParamSpec {
+            name: "tolerance",
+            doc: "the change of the filled cells, relative to their size, at which it stops",
+            expects: Expect::Number(0.0, 1.0),
+        },
+    ],
+    preset_values: |name| {
+        SPEC.presets.iter().any(|p| p.0 == name).then(|| serde_json::json!(SoftImputeParams::of_preset(name)))
+    },
+    build: |settings| {
+        let params = SPEC.params(settings, SoftImputeParams::of_preset)?;
+        let clip = SPEC.preset(settings)? != "paper";
+        let finish = settings.finish.over(Finish { clip, ..Finish::default() });
+        Ok(Box::new(MatrixImputer::new(SoftImpute { params }, finish)))
+    },
+    load: load_matrix_model::<SoftImpute>,
+};
+
+impl SoftImpute {
+    fn smooth(&self, x: &mut [f64], observed: &[bool], w: usize, lambda: f64, run: &Run) -> Result<Smoothed> {
+        let SoftImputeParams { tolerance, passes, centred, .. } = self.params;
+        let step = if centred { Step::Solve } else { Step::Smooth };
+        smooth(x, observed, w, Filter::Soft(lambda), Plan { step, tolerance, passes }, run)
+    }
+
+    /// The shrinkage, as a part of the largest singular value, that fills held-out observed cells best.
+    fn choose_shrinkage(&self, data: &Encoded, run: &mut Run) -> Result<f64> {
+        let w = data.width();
+        let mut shown = data.clone();
+        let held = hold_out(&mut shown, 0.2, (data.x.len() / 10).max(200), "softimpute held out", run);
+        let mut x = zero_filled(&shown);
+        let largest = largest_singular_value(&x, w, run);
+        let mut best = (held.squared_error(&x), 1.0);
+        let mut worse = 0;
+        let mut part = STEP;
+        let steps = (SMALLEST.ln() / STEP.ln()) as u64;
+        while part >= SMALLEST && worse < 3 && !run.is_spent() {
+            run.report("choosing the shrinkage", (part.ln() / STEP.ln()).round() as u64, steps, "");
+            self.smooth(&mut x, &shown.observed, w, part * largest, run)?; // starts from the answer before
+            let error = held.squared_error(&x);
+            let better = error < best.0 * (1.0 - GAIN);
+            worse = if better { 0 } else { worse + 1 };
+            if better {
+                best = (error, part);
+            }
+            part *= STEP;
+        }
+        Ok(best.1)
+    }
+}
+
+impl MatrixMethod for SoftImpute {
+    type Model = Factors;
+    type Params = SoftImputeParams;
+    const SPEC: &'static MethodSpec = &SPEC;
+
+    fn params(&self) -> &SoftImputeParams {
+        &self.params
+    }
+
+    fn encoding(&self) -> Encoding {
+        if self.params.centred {
+            Encoding { layout: Layout::Flags, scale: Scale::Standard, constants: Constants::Leave }
+        } else {
+            Encoding { layout: Layout::Flags, scale: Scale::MinMax, constants: Constants::Keep }
+        }
+    }
+
+    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
+        let w = data.width();
+        let mut notes = Vec::new();
+        let part = match self.params.shrinkage {
+            Some(part) => part,
+            None => {
+                let part = self.choose_shrinkage(data, run)?;
+                notes.push(format!("shrinkage {part:.4}, chosen on held-out observed cells"));
+                part
+            }
+        };
+        let mut x = zero_filled(data);
+        let lambda = part * largest_singular_value(&x, w, run);
+        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, &data.observed, w, lambda, run)?;
+        notes.push(format!("{} directions are left after shrinkage", factors.rank()));
+        if let Some(why) = unsettled {
+            notes.push(format!("the filled cells had not settled after {passes} passes: {why}"));
+        }
+        data.x = x;
+        Ok(Learnt { model: factors.with_ridge(RIDGE), notes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::{Column, ColumnSpec, Kind, ModelFile, Schema, Settings, Table};
+
+    /// `y` is twice `x`, and `side` says whether `x` is above 5; a hole in each of the last two.
+    fn table() -> Table {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Continuous),
+            ColumnSpec::new("y", Kind::Continuous),
+            ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
+        ])
+        .unwrap();
+        let x = (0..12).map(f64::from);
+        let columns = vec![
+            Column::numbers(x.clone().map(Some)),
+            Column::numbers(x.clone().map(|v| (v != 9.0).then_some(2.0 * v))),
+            Column::codes(x.map(|v| (v != 2.0).then_some(u32::from(v > 5.0)))),
+        ];
+        Table::new(schema, columns).unwrap()
+    }
+
+    fn settings(preset: &str, params: &[(&str, &str)]) -> Settings {
+        let params = params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Settings { preset: Some(preset.to_owned()), params, ..Settings::default() }
+    }
+
+    fn impute(settings: &Settings) -> Table {
+        let out = (SPEC.build)(settings).unwrap().impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(out.fallbacks.is_empty());
+        out.table
+    }
+
+    #[test]
+    fn a_saved_model_fills_rows_the_same_in_any_company() {
+        for preset in ["default", "paper"] {
+            let mut run = Run::new(0, 1).unwrap();
+            let imputer = (SPEC.build)(&settings(preset, &[])).unwrap();
+            let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+            let mut bytes = Vec::new();
+            fitted.save(&mut bytes).unwrap();
+            let loaded = (SPEC.load)(&ModelFile::read(&bytes).unwrap()).unwrap();
+            let whole = loaded.transform(&table(), &mut run).unwrap().table;
+            assert_eq!(whole, fitted.transform(&table(), &mut run).unwrap().table);
+            let alone = fitted.transform(&table().select_rows(&[9]), &mut run).unwrap().table;
+            assert_eq!(alone, whole.select_rows(&[9]));
+        }
+    }
+
+    #[test]
+    fn a_column_that_was_complete_is_filled_in_new_rows() {
+        let mut run = Run::new(0, 1).unwrap();
+        let fitted = (SPEC.build)(&settings("default", &[])).unwrap();
+        let fitted = fitted.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+        let mut row = table().select_rows(&[10]);
+        row.hide(0, 0);
+        let out = fitted.transform(&row, &mut run).unwrap();
+        assert!(out.fallbacks.is_empty());
+        assert!(out.table.number(0, 0) > 7.0, "{}", out.table.number(0, 0));
+    }
+
+    #[test]
+    fn a_little_shrinkage_fills_a_little_short_of_the_line() {
+        let filled = impute(&settings("default", &[("shrinkage", "0.05")]));
+        assert!((filled.number(9, 1) - 18.0).abs() < 2.5, "{}", filled.number(9, 1));
+        assert_eq!(filled.number(2, 2), 0.0);
+    }
+
+    #[test]
+    fn full_shrinkage_leaves_the_means() {
+        let filled = impute(&settings("default", &[("shrinkage", "1")]));
+        let mean = 2.0 * (66.0 - 9.0) / 11.0; // of y without its hole
+        assert!((filled.number(9, 1) - mean).abs() < 1e-9, "{}", filled.number(9, 1));
+    }
+
+    #[test]
+    fn the_shrinkage_is_chosen_and_said() {
+        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
+        let out = imputer.impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(out.notes.iter().any(|n| n.starts_with("shrinkage ")), "{:?}", out.notes);
+    }
+}

@@ -1,0 +1,252 @@
+//! Fills a matrix by its own best approximation of low rank, again and again until the filled cells settle.
+//!
+//! The preset `paper` starts from zeros in the unit interval, does not centre, and keeps all directions but one. The
+//! default standardises, centres in every pass, shrinks each direction by the noise that the left-out ones show, and
+//! chooses the rank on held-out observed cells. A new row is filled by the closed form of the same fixed point.
+
+use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, smooth, zero_filled};
+use crate::heldout::hold_out;
+use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::{
+    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result, Run,
+    load_matrix_model,
+};
+use serde::{Deserialize, Serialize};
+
+/// Iterated approximation of low rank.
+#[derive(Clone, Debug)]
+pub struct Svd {
+    params: SvdParams,
+}
+
+/// The parameters of `svd`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SvdParams {
+    /// How many directions are kept; chosen on held-out observed cells where nothing is said.
+    pub rank: Option<usize>,
+    /// Whether columns are standardised and centred, and directions shrunk by their noise.
+    pub regularised: bool,
+    /// How many passes at most.
+    pub passes: usize,
+    /// The change of the filled cells, relative to their size, at which it stops.
+    pub tolerance: f64,
+}
+
+impl Default for SvdParams {
+    fn default() -> SvdParams {
+        SvdParams { rank: None, regularised: true, passes: 200, tolerance: 1e-3 }
+    }
+}
+
+impl SvdParams {
+    /// The parameters of a preset.
+    fn of_preset(name: &str) -> SvdParams {
+        match name {
+            // A rank beyond the number of features becomes all of them but one.
+            "paper" => {
+                SvdParams { rank: Some(usize::MAX >> 1), regularised: false, passes: 200, tolerance: 1e-5_f64.sqrt() }
+            }
+            _ => SvdParams::default(),
+        }
+    }
+}
+
+/// The row of the registry.
+pub static SPEC: MethodSpec = MethodSpec {
+    name: "svd",
+    summary: "the best approximation of low rank, iterated",
+    avoid: "columns that do not depend on each other linearly, and tables with few columns",
+    inductive: true,
+    randomised: true,
+    presets: &[
+        ("default", "standardised and shrunk, the rank chosen on held-out observed cells"),
+        ("paper", "not centred, from zeros, all directions but one"),
+    ],
+    params: &[
+        ParamSpec {
+            name: "rank",
+            doc: "how many directions are kept, at most all but one; `auto` chooses on held-out observed cells",
+            expects: Expect::Auto(&Expect::Whole(1, u64::MAX >> 1)),
+        },
+        ParamSpec {
+            name: "regularised",
+            doc: "whether columns are standardised and centred, and directions shrunk by their noise",
+            expects: Expect::Flag,
+        },
+        ParamSpec { name: "passes", doc: "how many passes at most", expects: Expect::Whole(1, 1_000_000) },
+        ParamSpec {
+            name: "tolerance",
+            doc: "the change of the filled cells, relative to their size, at which it stops",
+            expects: Expect::Number(0.0, 1.0),
+        },
+    ],
+    preset_values: |name| {
+        SPEC.presets.iter().any(|p| p.0 == name).then(|| serde_json::json!(SvdParams::of_preset(name)))
+    },
+    build: |settings| {
+        let params = SPEC.params(settings, SvdParams::of_preset)?;
+        let clip = SPEC.preset(settings)? != "paper";
+        let finish = settings.finish.over(Finish { clip, ..Finish::default() });
+        Ok(Box::new(MatrixImputer::new(Svd { params }, finish)))
+    },
+    load: load_matrix_model::<Svd>,
+};
+
+impl Svd {
+    fn smooth(&self, x: &mut [f64], observed: &[bool], w: usize, rank: usize, run: &Run) -> Result<Smoothed> {
+        let SvdParams { tolerance, passes, .. } = self.params;
+        let (filter, step) = if self.params.regularised {
+            (Filter::Regularised(rank), Step::Solve)
+        } else {
+            (Filter::Doubling(rank), Step::Smooth)
+        };
+        smooth(x, observed, w, filter, Plan { step, tolerance, passes }, run)
+    }
+
+    /// The rank, of at most `most`, that fills held-out observed cells best.
+    fn choose_rank(&self, data: &Encoded, most: usize, run: &mut Run) -> Result<usize> {
+        let w = data.width();
+        let mut shown = data.clone();
+        let held = hold_out(&mut shown, 0.2, (data.x.len() / 10).max(200), "svd held out", run);
+        let mut x = zero_filled(&shown);
+        let mut best = (held.squared_error(&x), 0);
+        let mut worse = 0;
+        let mut rank = 1;
+        while rank <= most && worse < 3 && !run.is_spent() {
+            run.report("choosing the rank", rank as u64, most as u64, "");
+            self.smooth(&mut x, &shown.observed, w, rank, run)?; // starts from the previous rank's answer
+            let error = held.squared_error(&x);
+            worse = if error < best.0 { 0 } else { worse + 1 };
+            if error < best.0 {
+                best = (error, rank);
+            }
+            rank += 1 + rank / 8;
+        }
+        Ok(best.1)
+    }
+}
+
+impl MatrixMethod for Svd {
+    type Model = Factors;
+    type Params = SvdParams;
+    const SPEC: &'static MethodSpec = &SPEC;
+
+    fn params(&self) -> &SvdParams {
+        &self.params
+    }
+
+    fn encoding(&self) -> Encoding {
+        if self.params.regularised {
+            Encoding { layout: Layout::Flags, scale: Scale::Standard, constants: Constants::Leave }
+        } else {
+            Encoding { layout: Layout::Flags, scale: Scale::MinMax, constants: Constants::Keep }
+        }
+    }
+
+    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
+        let w = data.width();
+        let most = data.rows.min(w) - 1;
+        let mut notes = Vec::new();
+        let rank = match self.params.rank {
+            Some(rank) => rank.min(most),
+            None => {
+                let rank = self.choose_rank(data, most, run)?;
+                notes.push(format!("rank {rank} of at most {most}, chosen on held-out observed cells"));
+                rank
+            }
+        };
+        let mut x = zero_filled(data);
+        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, &data.observed, w, rank, run)?;
+        if let Some(why) = unsettled {
+            notes.push(format!("the filled cells had not settled after {passes} passes: {why}"));
+        }
+        data.x = x;
+        // Without shrinkage the fixed point may not exist: then a row stops about where so many passes would.
+        let ridge = if self.params.regularised { RIDGE } else { 1.0 / passes.max(1) as f64 };
+        Ok(Learnt { model: factors.with_ridge(ridge), notes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::{Column, ColumnSpec, Kind, ModelFile, Schema, Settings, Table};
+
+    /// `y` is twice `x`, and `side` says whether `x` is above 5; a hole in each of the last two.
+    fn table() -> Table {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Continuous),
+            ColumnSpec::new("y", Kind::Continuous),
+            ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
+        ])
+        .unwrap();
+        let x = (0..12).map(f64::from);
+        let columns = vec![
+            Column::numbers(x.clone().map(Some)),
+            Column::numbers(x.clone().map(|v| (v != 9.0).then_some(2.0 * v))),
+            Column::codes(x.map(|v| (v != 2.0).then_some(u32::from(v > 5.0)))),
+        ];
+        Table::new(schema, columns).unwrap()
+    }
+
+    fn settings(preset: &str, params: &[(&str, &str)]) -> Settings {
+        let params = params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Settings { preset: Some(preset.to_owned()), params, ..Settings::default() }
+    }
+
+    fn impute(settings: &Settings) -> Table {
+        let out = (SPEC.build)(settings).unwrap().impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(out.fallbacks.is_empty());
+        out.table
+    }
+
+    #[test]
+    fn a_saved_model_fills_rows_the_same_in_any_company() {
+        for preset in ["default", "paper"] {
+            let mut run = Run::new(0, 1).unwrap();
+            let imputer = (SPEC.build)(&settings(preset, &[])).unwrap();
+            let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+            let mut bytes = Vec::new();
+            fitted.save(&mut bytes).unwrap();
+            let loaded = (SPEC.load)(&ModelFile::read(&bytes).unwrap()).unwrap();
+            let whole = loaded.transform(&table(), &mut run).unwrap().table;
+            assert_eq!(whole, fitted.transform(&table(), &mut run).unwrap().table);
+            let alone = fitted.transform(&table().select_rows(&[9]), &mut run).unwrap().table;
+            assert_eq!(alone, whole.select_rows(&[9]));
+        }
+    }
+
+    #[test]
+    fn a_column_that_was_complete_is_filled_in_new_rows() {
+        let mut run = Run::new(0, 1).unwrap();
+        let fitted = (SPEC.build)(&settings("default", &[])).unwrap();
+        let fitted = fitted.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+        let mut row = table().select_rows(&[10]);
+        row.hide(0, 0);
+        let out = fitted.transform(&row, &mut run).unwrap();
+        assert!(out.fallbacks.is_empty());
+        assert!(out.table.number(0, 0) > 7.0, "{}", out.table.number(0, 0));
+    }
+
+    #[test]
+    fn one_direction_fills_what_lies_on_it() {
+        let filled = impute(&settings("default", &[("rank", "1")]));
+        assert!((filled.number(9, 1) - 18.0).abs() < 2.5, "{}", filled.number(9, 1));
+        assert_eq!(filled.number(2, 2), 0.0);
+    }
+
+    #[test]
+    fn the_rank_is_chosen_and_said() {
+        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
+        let out = imputer.impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(out.notes.iter().any(|n| n.starts_with("rank ")), "{:?}", out.notes);
+    }
+
+    #[test]
+    fn a_table_of_one_column_gets_its_mean() {
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let one = Table::new(schema, vec![Column::numbers([Some(1.0), None, Some(3.0)])]).unwrap();
+        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
+        assert_eq!(imputer.impute(&one, &mut Run::new(0, 1).unwrap()).unwrap().table.number(1, 0), 2.0);
+    }
+}
