@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Times the classic methods beside scikit-learn on the same tables, in one run.
+
+    python3 benches/classic.py [--only knn,mice,missforest,transform] [--out docs/results/classic.md]
+
+Builds the release binary, installs scikit-learn into an environment of its own under target/, and prints machine,
+commit and commands with every figure. Our time is that of the whole command: reading, filling, writing. Theirs is
+that of `fit_transform` alone, on an array in memory. Both may use every core.
+"""
+import argparse, json, os, platform, subprocess, sys, time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+VENV = ROOT / "target" / "bench-venv"
+WORK = ROOT / "target" / "bench"
+EXE = ROOT / "target" / "release" / "m3impute"
+PACKAGES = ["scikit-learn==1.9.1", "numpy==2.4.6"]
+
+
+def enter_environment():
+    """Runs this script again inside its own environment."""
+    python = VENV / "bin" / "python"
+    if Path(sys.prefix) == VENV:
+        return
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *PACKAGES], check=True)
+    os.execv(str(python), [str(python), *sys.argv])
+
+
+def machine():
+    model = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.processor())
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    dirty = "+" if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True).stdout else ""
+    import numpy, sklearn
+    return f"{model}, {os.cpu_count()} cores; commit {commit}{dirty}; scikit-learn {sklearn.__version__}, numpy {numpy.__version__}, Python {platform.python_version()}"
+
+
+def ours(arguments):
+    """Wall seconds and peak resident bytes of a command of ours."""
+    start = time.perf_counter()
+    process = subprocess.Popen([str(EXE), *map(str, arguments), "--quiet"])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"failed: m3impute {' '.join(map(str, arguments))}")
+    return time.perf_counter() - start, usage.ru_maxrss * 1024
+
+
+def best_of(repeats, work):
+    return min((work() for _ in range(repeats)), key=lambda r: r[0])
+
+
+def table(name):
+    import numpy as np
+    rows = [line.split(",")[:-1] for line in open(SHARED / "datasets" / f"{name}.csv").read().splitlines()]
+    shown = np.array([[c == "1" for c in line.strip()] for line in open(SHARED / "masks" / f"{name}.mcar30.txt")])
+    return rows[0], np.array(rows[1:], dtype=float), shown
+
+
+def factors(n, m, rank, seed):
+    """Correlated columns with 30 % of the cells hidden."""
+    import numpy as np
+    rng = np.random.default_rng(seed)
+    full = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, m)) + rng.normal(size=(n, m))
+    return [f"c{j}" for j in range(m)], full, rng.random((n, m)) < 0.7
+
+
+def write_csv(path, header, full, shown):
+    with open(path, "w") as f:
+        f.write(",".join(header) + "\n")
+        for row, keep in zip(full, shown):
+            f.write(",".join(repr(float(v)) if k else "" for v, k in zip(row, keep)) + "\n")
+
+
+def read_csv(path):
+    import numpy as np
+    return np.array([line.split(",") for line in open(path).read().splitlines()[1:]], dtype=float)
+
+
+def mae10(full, shown, filled):
+    import numpy as np
+    low, high = full.min(0), full.max(0)
+    error = np.abs(filled - full) / np.where(high > low, high - low, 1)
+    return 10 * error[~shown].mean()
+
+
+def compare(what, header, full, shown, arguments, imputer, their_words, repeats):
+    import numpy as np
+    source, target = WORK / f"{what}.csv", WORK / f"{what}.filled.csv"
+    write_csv(source, header, full, shown)
+    command = ["impute", source, "-o", target, *arguments]
+    seconds, peak = best_of(repeats, lambda: ours(command))
+    holes = np.where(shown, full, np.nan)
+    start = time.perf_counter()
+    theirs = imputer().fit_transform(holes)
+    their_seconds = time.perf_counter() - start
+    return {
+        "what": what, "rows": full.shape[0], "columns": full.shape[1],
+        "ours": "m3impute impute " + " ".join(map(str, arguments)), "our_seconds": round(seconds, 3), "our_mae10": round(mae10(full, shown, read_csv(target)), 4),
+        "peak_mb": round(peak / 1e6), "theirs": their_words, "their_seconds": round(their_seconds, 3),
+        "their_mae10": round(mae10(full, shown, theirs), 4), "times_faster": round(their_seconds / seconds, 1),
+    }
+
+
+def bench_knn():
+    from sklearn.impute import KNNImputer
+    header, full, shown = table("naval")
+    low, high = full.min(0), full.max(0)
+    full = (full - low) / np_where(high > low, high - low, 1)
+    return compare("knn", header, full, shown, ["--method", "knn", "--preset", "paper"],
+                   lambda: KNNImputer(n_neighbors=20, weights="distance"), "KNNImputer(n_neighbors=20, weights='distance') on naval, mcar30", 3)
+
+
+def np_where(*arguments):
+    import numpy as np
+    return np.where(*arguments)
+
+
+def bench_mice():
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+    header, full, shown = factors(4600, 57, 12, 0)
+    return compare("mice", header, full, shown, ["--method", "mice", "--preset", "paper", "--param", "rounds=10", "--param", "tolerance=0"],
+                   lambda: IterativeImputer(max_iter=10, tol=0), "IterativeImputer(max_iter=10, tol=0)", 3)
+
+
+def bench_missforest():
+    from sklearn.ensemble import ExtraTreesRegressor
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+    header, full, shown = table("wine")
+    return compare("missforest", header, full, shown, ["--method", "missforest"],
+                   lambda: IterativeImputer(ExtraTreesRegressor(n_estimators=100, n_jobs=-1, random_state=0), max_iter=10, random_state=0),
+                   "IterativeImputer(ExtraTreesRegressor(100, n_jobs=-1), max_iter=10) on wine, mcar30", 3)
+
+
+def bench_transform():
+    import numpy as np
+    source, model, target = WORK / "million.csv", WORK / "million.m3", WORK / "million.filled.csv"
+    rng = np.random.default_rng(0)
+    with open(source, "w") as f:
+        f.write(",".join(f"c{j}" for j in range(20)) + "\n")
+        for _ in range(20):
+            block = np.round(rng.normal(size=(50_000, 20)), 4)
+            shown = rng.random(block.shape) < 0.9
+            f.writelines(",".join(f"{v:.4f}" if k else "" for v, k in zip(r, s)) + "\n" for r, s in zip(block, shown))
+    head = WORK / "head.csv"
+    with open(source) as f, open(head, "w") as g:
+        g.writelines(f.readline() for _ in range(10_001))
+    ours(["fit", head, "-o", model, "--method", "mean"])
+    seconds, peak = best_of(3, lambda: ours(["transform", source, "--model", model, "-o", target]))
+    size = source.stat().st_size
+    return {"what": "transform", "rows": 1_000_000, "columns": 20, "ours": "m3impute transform million.csv --model mean.m3", "our_seconds": round(seconds, 3),
+            "mb_per_second": round(size / 1e6 / seconds, 1), "peak_mb": round(peak / 1e6)}
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--only", default="knn,mice,missforest,transform")
+    a.add_argument("--out", help="write a Markdown page")
+    a = a.parse_args()
+    enter_environment()
+    subprocess.run(["cargo", "build", "--release", "--locked", "-q"], cwd=ROOT, check=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    where = machine()
+    print(where)
+    rows = []
+    for name in a.only.split(","):
+        if name in ("knn", "missforest") and not SHARED.exists():
+            print(f"SKIPPED {name}: ../shared (benchmark tables) is not here")
+            continue
+        rows.append(globals()[f"bench_{name}"]())
+        print(json.dumps(rows[-1], indent=1), flush=True)
+    if a.out:
+        lines = ["# The classic methods beside scikit-learn", "", f"Machine: {where}", "", f"Command: `python3 {' '.join(['benches/classic.py', *sys.argv[1:]])}`", "",
+                 "Our time is that of the whole command (read, fill, write); theirs that of `fit_transform` alone.", "",
+                 "| what | table | ours | seconds | MAE x10 | theirs | seconds | MAE x10 | times faster |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+        for r in rows:
+            if "theirs" in r:
+                lines.append(f"| {r['what']} | {r['rows']:,} x {r['columns']} | `{r['ours']}` | {r['our_seconds']} | {r['our_mae10']} | {r['theirs']} | {r['their_seconds']} | {r['their_mae10']} | **{r['times_faster']}** |")
+        for r in rows:
+            if "mb_per_second" in r:
+                lines += ["", f"`{r['ours']}` ({r['rows']:,} x {r['columns']}): {r['our_seconds']} s, **{r['mb_per_second']} MB/s**, {r['peak_mb']} MB resident at most."]
+        Path(ROOT / a.out).write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

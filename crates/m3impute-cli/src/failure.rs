@@ -1,0 +1,86 @@
+//! What went wrong, as an exit code and a few lines for a person.
+
+use m3impute::Category;
+use std::fmt::Display;
+
+/// A failure on its way to the user.
+#[derive(Debug)]
+pub struct Failure {
+    category: Category,
+    message: String,
+    hint: Option<String>,
+    /// The reader of our output went away: not worth a word.
+    broken_pipe: bool,
+}
+
+pub type Outcome = Result<(), Failure>;
+
+impl Failure {
+    /// A request that cannot be fulfilled.
+    pub fn usage(message: impl Display, hint: impl Into<String>) -> Failure {
+        Failure { category: Category::Usage, message: message.to_string(), hint: Some(hint.into()), broken_pipe: false }
+    }
+
+    /// Bytes that could not be written or read at `place`.
+    pub fn io(place: &str, error: &std::io::Error) -> Failure {
+        Failure {
+            category: Category::Resource,
+            message: format!("{place}: {error}"),
+            hint: None,
+            broken_pipe: error.kind() == std::io::ErrorKind::BrokenPipe,
+        }
+    }
+
+    /// The same failure with the file in which it stands.
+    pub fn at(mut self, path: &std::path::Path) -> Failure {
+        self.message = format!("{}: {}", path.display(), self.message);
+        self
+    }
+
+    /// Says it on standard error; returns the exit code.
+    pub fn report(&self) -> u8 {
+        if self.broken_pipe {
+            return 0;
+        }
+        eprintln!("error: {}", self.message);
+        if let Some(hint) = &self.hint {
+            eprintln!("hint: {hint}");
+        }
+        match self.category {
+            Category::Usage => 2,
+            Category::Data => 3,
+            Category::Numeric => 4,
+            Category::Resource => 5,
+            Category::Cancelled => 130,
+            Category::Bug => 70,
+        }
+    }
+}
+
+macro_rules! failure_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure {
+                    category: error.category(),
+                    message: error.to_string(),
+                    hint: error.hint(),
+                    broken_pipe: is_broken_pipe(&error),
+                }
+            }
+        }
+    )*};
+}
+
+failure_from!(m3impute::Error, m3impute_io::Error);
+
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}

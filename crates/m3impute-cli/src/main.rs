@@ -1,0 +1,53 @@
+//! The command line `m3impute`: reads arguments, calls the library, speaks to a person.
+
+mod args;
+mod failure;
+mod memory;
+mod table_io;
+mod terminal;
+mod verbs;
+
+use clap::Parser;
+use m3impute::Cancel;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[global_allocator]
+static ALLOCATOR: memory::Counting = memory::Counting;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    let manner = terminal::Manner::of(cli.manner);
+    let cancel = cancel_on_signal();
+    let outcome = match &cli.verb {
+        args::Verb::Impute(args) => verbs::impute::impute(args, &manner, &cancel),
+        args::Verb::Fit(args) => verbs::fit::fit(args, &manner, &cancel),
+        args::Verb::Transform(args) => verbs::transform::transform(args, &manner, &cancel),
+        args::Verb::Info(args) => verbs::info::info(args, &manner),
+        args::Verb::Evaluate(args) => verbs::evaluate::evaluate(args, &manner, &cancel),
+        args::Verb::Describe(args) => verbs::describe::describe(args, &manner),
+        args::Verb::Ampute(args) => verbs::ampute::ampute(args, &manner),
+        args::Verb::Methods(args) => verbs::methods::methods(args, &manner),
+        args::Verb::Completions(args) => verbs::shell::completions(args),
+        args::Verb::Man(args) => verbs::shell::man(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => ExitCode::from(failure.report()),
+    }
+}
+
+/// The first signal asks the work to stop and clean up; a second one ends the program at once.
+fn cancel_on_signal() -> Cancel {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    let cancel = Cancel::default();
+    let raised = cancel.clone();
+    // Without a handler a signal ends the program, which is what it would do anyway.
+    let _ = ctrlc::set_handler(move || {
+        if ASKED.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        raised.cancel();
+    });
+    cancel
+}

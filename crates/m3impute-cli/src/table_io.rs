@@ -1,0 +1,181 @@
+//! From arguments to tables and back to files.
+
+use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
+use crate::failure::Failure;
+use crate::terminal::{Bar, Manner, count};
+use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
+use m3impute_io::{AtomicFile, Change, Document, DocumentWriter, Format, Infinities, Input, ReadOptions};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// The input that an argument names.
+pub fn input(argument: Option<&String>) -> Result<Input, Failure> {
+    match argument.map(String::as_str) {
+        None if std::io::stdin().is_terminal() => {
+            Err(Failure::usage("no input: expected a file, or a table on standard input", "try `m3impute --help`"))
+        }
+        None => Ok(Input::Stdin),
+        Some(name) => Ok(Input::parse(name)),
+    }
+}
+
+/// How to read, from the arguments.
+pub fn read_options(read: &ReadArgs, fill: Option<&FillArgs>) -> ReadOptions {
+    ReadOptions {
+        format: read.format,
+        delimiter: read.delimiter,
+        header: !read.no_headers,
+        encoding: read.encoding,
+        na: read.na.clone(),
+        na_columns: read.na_col.clone(),
+        infinities: infinities(read.inf),
+        kinds: read.kind.clone(),
+        ignore: read.ignore.clone(),
+        only: fill.and_then(|f| f.only.clone()),
+        bounds: fill.map(|f| f.bounds.clone()).unwrap_or_default(),
+    }
+}
+
+pub fn infinities(policy: InfinityPolicy) -> Infinities {
+    match policy {
+        InfinityPolicy::Error => Infinities::Refuse,
+        InfinityPolicy::Missing => Infinities::Missing,
+    }
+}
+
+/// What is asked of a method, from the arguments.
+pub fn settings(tuning: &TuningArgs, empty: EmptyColumns) -> Settings {
+    let switch = |s: Option<Switch>| s.map(|s| s == Switch::On);
+    let zero_empty = empty == EmptyColumns::Constant;
+    Settings {
+        preset: tuning.preset.clone(),
+        params: tuning.param.clone(),
+        finish: FinishChoice { round: switch(tuning.round), clip: switch(tuning.clip), zero_empty },
+    }
+}
+
+/// A run that the arguments describe, shown by a bar and stopped by Ctrl-C.
+pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
+    let bar = bar.clone();
+    let run = Run::new(args.seed, args.threads)?
+        .cancelled_by(cancel.clone())
+        .observed_by(move |progress: &m3impute::Progress| bar.show(progress));
+    Ok(match args.max_seconds {
+        Some(budget) => run.within(budget),
+        None => run,
+    })
+}
+
+/// The columns without a single observed value, after the policy had its say.
+pub fn empty_columns(table: &Table, policy: EmptyColumns) -> Result<Vec<String>, Failure> {
+    let specs = table.schema().columns();
+    let empty: Vec<String> = (0..table.cols())
+        .filter(|&j| specs[j].is_used() && table.missing_in(j) == table.rows())
+        .map(|j| specs[j].name.clone())
+        .collect();
+    match (policy, empty.first()) {
+        (EmptyColumns::Error, Some(column)) => Err(m3impute::Error::EmptyColumn { column: column.clone() }.into()),
+        _ => Ok(empty),
+    }
+}
+
+/// Says what was found while reading.
+pub fn say_findings(manner: &Manner, document: &Document) {
+    for note in document.findings().iter().flat_map(|f| &f.notes) {
+        manner.note(note);
+    }
+}
+
+/// Says what was filled in another way than asked.
+pub fn say_fallbacks(manner: &Manner, fallbacks: &[Fallback]) {
+    for f in fallbacks {
+        manner.note(format!("column `{}`: {} {}, because {}", f.column, count(f.cells, "cell"), instead(&f.done), f.reason));
+    }
+}
+
+fn instead(done: &str) -> String {
+    if done == "left missing" { done.to_owned() } else { format!("filled with {done}") }
+}
+
+/// Where a table goes: a file that appears whole or not at all, or standard output.
+pub enum Target {
+    File { path: PathBuf, file: AtomicFile },
+    Stdout,
+}
+
+impl Target {
+    /// Opens the target. A path that is the input itself is refused unless `in_place`.
+    pub fn open(path: Option<&Path>, input: &Input, in_place: bool) -> Result<Target, Failure> {
+        let path = match (path, input) {
+            (Some(path), _) if path != Path::new("-") => path.to_owned(),
+            (_, Input::Path(path)) if in_place => path.clone(),
+            _ if in_place => {
+                return Err(Failure::usage("`--in-place` needs an input file", "name the file instead of piping it"));
+            }
+            _ => return Ok(Target::Stdout),
+        };
+        if let Input::Path(source) = input
+            && !in_place
+            && same_file(source, &path)
+        {
+            return Err(Failure::usage(
+                format!("the output `{}` is the input", path.display()),
+                "say `--in-place` to overwrite it",
+            ));
+        }
+        let file = AtomicFile::create(&path)?;
+        Ok(Target::File { path, file })
+    }
+
+    /// The format to write: as told, as the extension says, or as the input.
+    pub fn format(&self, told: &OutputArgs, input: Format) -> Format {
+        let by_path = match self {
+            Target::File { path, .. } => Format::of_path(path),
+            Target::Stdout => None,
+        };
+        told.output_format.or(by_path).unwrap_or(input)
+    }
+
+    /// Writes through `work`, then makes the file appear.
+    pub fn write(self, work: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>) -> Result<Option<PathBuf>, Failure> {
+        match self {
+            Target::File { path, file } => {
+                let mut buffered = std::io::BufWriter::with_capacity(1 << 18, file);
+                work(&mut buffered)?;
+                let file = buffered.into_inner().map_err(|e| Failure::io(&path.display().to_string(), e.error()))?;
+                file.commit()?;
+                Ok(Some(path))
+            }
+            Target::Stdout => {
+                let mut out = std::io::BufWriter::with_capacity(1 << 18, std::io::stdout());
+                work(&mut out)?;
+                out.flush().map_err(|e| Failure::io("standard output", &e))?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Writes one document with a change.
+pub fn write_document(
+    target: Target,
+    told: &OutputArgs,
+    document: &Document,
+    change: Change<'_>,
+    drop: Vec<String>,
+) -> Result<Option<PathBuf>, Failure> {
+    let format = target.format(told, document.format());
+    target.write(|to| {
+        let mut writer = DocumentWriter::new(Box::new(to), format, drop);
+        writer.write(document, change)?;
+        writer.finish()?;
+        Ok(())
+    })
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}

@@ -1,0 +1,135 @@
+//! What a person at a terminal sees: notes, progress, colour. Data goes to standard output, all else to standard error.
+
+use crate::args::{MannerArgs, When};
+use crate::failure::{Failure, Outcome};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use m3impute::Progress;
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+
+/// How this run of the program speaks.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    quiet: bool,
+    progress: bool,
+    /// Whether standard output may be coloured.
+    pub color: bool,
+}
+
+impl Manner {
+    pub fn of(args: MannerArgs) -> Manner {
+        let when = |when: When, terminal: bool| match when {
+            When::Auto => terminal,
+            When::Always => true,
+            When::Never => false,
+        };
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        Manner {
+            quiet: args.quiet,
+            progress: !args.quiet && when(args.progress, std::io::stderr().is_terminal()),
+            color: when(args.color, std::io::stdout().is_terminal() && !no_color),
+        }
+    }
+
+    /// Says a line that is no result.
+    pub fn say(&self, line: impl AsRef<str>) {
+        if !self.quiet {
+            eprintln!("{}", line.as_ref());
+        }
+    }
+
+    /// Says what a user should know, but need not act on.
+    pub fn note(&self, line: impl AsRef<str>) {
+        self.say(format!("note: {}", line.as_ref()));
+    }
+
+    /// A bar that follows a run; it is gone when dropped.
+    pub fn bar(&self) -> Bar {
+        let bar = if self.progress {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+            bar.set_style(
+                ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {elapsed} left {eta} {msg}")
+                    .expect("the template is right"),
+            );
+            bar
+        } else {
+            ProgressBar::hidden()
+        };
+        Bar(Arc::new(bar))
+    }
+
+    /// A text in a style of the terminal: 1 bold, 2 dim, 32 green, 33 yellow.
+    pub fn style(&self, style: u8, text: &str) -> String {
+        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// A progress bar on standard error.
+#[derive(Clone)]
+pub struct Bar(Arc<ProgressBar>);
+
+impl Bar {
+    /// Shows how far a run is.
+    pub fn show(&self, progress: &Progress) {
+        self.0.set_prefix(progress.stage);
+        self.0.set_length(progress.total);
+        self.0.set_position(progress.done);
+        self.0.set_message(progress.note.clone());
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Prints a result on standard output; a reader that went away is no reason to panic.
+pub fn print(result: impl AsRef<[u8]>) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    out.write_all(result.as_ref()).and_then(|()| out.flush()).map_err(|e| Failure::io("standard output", &e))
+}
+
+/// `1 cell`, `2 cells`.
+pub fn count(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
+/// `12,345`.
+pub fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `12.3 %`.
+pub fn percent(part: usize, whole: usize) -> String {
+    format!("{:.1} %", if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
+}
+
+/// `1.2 GB`, `34.5 MB`, `678 kB`.
+pub fn bytes(number: u64) -> String {
+    match number as f64 {
+        b if b >= 1e9 => format!("{:.1} GB", b / 1e9),
+        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
+        b => format!("{:.0} kB", b / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!((thousands(1), thousands(1234), thousands(1_234_567)), ("1".into(), "1,234".into(), "1,234,567".into()));
+        assert_eq!((count(1, "cell"), count(1000, "cell")), ("1 cell".into(), "1,000 cells".into()));
+        assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".into(), "0.0 %".into()));
+        assert_eq!((bytes(999_000), bytes(1_250_000)), ("999 kB".into(), "1.2 MB".into()));
+    }
+}

@@ -1,0 +1,160 @@
+//! `describe`: what is missing, and what the columns are.
+
+use crate::args::DescribeArgs;
+use crate::failure::Outcome;
+use crate::table_io;
+use crate::terminal::{Manner, count, percent, print, thousands};
+use m3impute::{Kind, Table};
+use m3impute_io::Finding;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Patterns of missing columns that are listed; tables have thousands.
+const PATTERNS: usize = 10;
+
+/// Rows that miss the same columns.
+struct Pattern {
+    columns: Vec<String>,
+    rows: usize,
+}
+
+pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
+    let input = table_io::input(args.input.as_ref())?;
+    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
+    let (table, findings) = (document.table(), document.findings());
+    let patterns = patterns(table);
+    let cells = table.rows() * table.cols();
+    let missing = cells - table.observed().count();
+    if args.json {
+        let columns: Vec<_> = findings
+            .iter()
+            .enumerate()
+            .map(|(j, finding)| {
+                let missing = table.missing_in(j);
+                json!({
+                    "name": table.schema().columns()[j].name, "kind": table.schema().columns()[j].kind,
+                    "role": table.schema().columns()[j].role, "missing": missing,
+                    "missing_share": missing as f64 / table.rows().max(1) as f64, "finding": finding,
+                })
+            })
+            .collect();
+        let patterns: Vec<_> = patterns.iter().map(|p| json!({"missing": p.columns, "rows": p.rows})).collect();
+        let all = json!({
+            "input": input.name(), "rows": table.rows(), "columns": columns, "cells": cells, "missing": missing,
+            "patterns": patterns,
+        });
+        return print(format!("{all:#}\n"));
+    }
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}: {}, {}, {} missing ({})\n",
+        manner.style(1, &input.name()),
+        count(table.rows(), "row"),
+        count(table.cols(), "column"),
+        count(missing, "cell"),
+        percent(missing, cells)
+    );
+    out.push_str(&columns_table(table, findings));
+    let incomplete: usize = patterns.iter().filter(|p| !p.columns.is_empty()).map(|p| p.rows).sum();
+    if incomplete > 0 {
+        let _ = writeln!(out, "\n{} of {} incomplete. Missing together:", thousands(incomplete), count(table.rows(), "row"));
+        for pattern in patterns.iter().filter(|p| !p.columns.is_empty()).take(PATTERNS) {
+            let _ = writeln!(out, "  {:>9}  {}", thousands(pattern.rows), shortened(&pattern.columns));
+        }
+        let more = patterns.iter().filter(|p| !p.columns.is_empty()).count().saturating_sub(PATTERNS);
+        if more > 0 {
+            let _ = writeln!(out, "  and {}", count(more, "other pattern"));
+        }
+    }
+    let notes: Vec<&String> = findings.iter().flat_map(|f| &f.notes).collect();
+    if !notes.is_empty() {
+        out.push('\n');
+        notes.iter().for_each(|note| {
+            let _ = writeln!(out, "note: {note}");
+        });
+    }
+    print(out)
+}
+
+fn columns_table(table: &Table, findings: &[Finding]) -> String {
+    let mut rows = comfy_table::Table::new();
+    rows.load_style(comfy_table::presets::NOTHING);
+    rows.set_header(["column", "kind", "missing", "", "", "values"]);
+    for (j, finding) in findings.iter().enumerate() {
+        let missing = table.missing_in(j);
+        rows.add_row([
+            table.schema().columns()[j].name.clone(),
+            table.schema().columns()[j].kind.to_string(),
+            thousands(missing),
+            if missing == 0 { String::new() } else { percent(missing, table.rows()) },
+            bar(missing, table.rows()),
+            values(finding),
+        ]);
+    }
+    for column in [2, 3] {
+        if let Some(column) = rows.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// A column's values in a few words.
+fn values(finding: &Finding) -> String {
+    if finding.kind == Kind::Datetime {
+        return finding.distinct.map_or_else(String::new, |d| count(d, "moment"));
+    }
+    if let (Some(min), Some(max)) = (finding.min, finding.max) {
+        return format!("{min} to {max}");
+    }
+    let named: Vec<String> = finding.top.iter().take(4).map(|(level, n)| format!("{level} {}", thousands(*n))).collect();
+    match finding.distinct {
+        Some(distinct) if distinct > named.len() && named.is_empty() => format!("{} different", thousands(distinct)),
+        Some(distinct) if distinct > named.len() => format!("{}, ... ({} different)", named.join(", "), thousands(distinct)),
+        _ => named.join(", "),
+    }
+}
+
+/// A bar of ten places.
+fn bar(part: usize, whole: usize) -> String {
+    let eighths = if whole == 0 { 0 } else { (part * 80).div_ceil(whole) };
+    let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{}{partial}", "█".repeat(eighths / 8))
+}
+
+/// The patterns of missing columns, most frequent first.
+fn patterns(table: &Table) -> Vec<Pattern> {
+    let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+    for i in 0..table.rows() {
+        *counts.entry((0..table.cols()).filter(|&j| !table.observed().get(i, j)).collect()).or_default() += 1;
+    }
+    let name = |j: usize| table.schema().columns()[j].name.clone();
+    let mut patterns: Vec<Pattern> = counts
+        .into_iter()
+        .map(|(columns, rows)| Pattern { columns: columns.into_iter().map(name).collect(), rows })
+        .collect();
+    patterns.sort_by_key(|p| std::cmp::Reverse(p.rows));
+    patterns
+}
+
+fn shortened(columns: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let mut text = columns.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if columns.len() > SHOWN {
+        let _ = write!(text, " and {} more", columns.len() - SHOWN);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_have_ten_places_and_show_the_smallest_share() {
+        assert_eq!((bar(0, 100).as_str(), bar(1, 1000).as_str(), bar(50, 100).as_str()), ("", "▏", "█████"));
+        assert_eq!(bar(1, 1).chars().count(), 10);
+    }
+}

@@ -1,0 +1,47 @@
+//! `fit`: learn from a table, for new rows later.
+
+use crate::args::FitArgs;
+use crate::failure::{Failure, Outcome};
+use crate::table_io::{self, Target};
+use crate::terminal::{Manner, bytes, count};
+use m3impute::{Cancel, Error};
+use std::time::Instant;
+
+pub fn fit(args: &FitArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+    let input = table_io::input(args.input.as_ref())?;
+    let spec = m3impute::method(&args.method.method)?;
+    let method = (spec.build)(&table_io::settings(&args.method.tuning, args.fill.empty_columns))?;
+    let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
+    let target = Target::open(Some(&args.output), &input, false)?;
+
+    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
+    table_io::say_findings(manner, &document);
+    table_io::empty_columns(document.table(), args.fill.empty_columns)?;
+
+    let started = Instant::now();
+    let bar = manner.bar();
+    let mut run = table_io::run(&args.run, &bar, cancel)?;
+    let fitted = inductive.fit(document.table(), &mut run)?;
+    bar.clear();
+    fitted.notes().iter().for_each(|note| manner.note(note));
+
+    let mut file = fitted.to_file()?;
+    file.header.reading =
+        serde_json::to_value(document.reading()).map_err(|e| Failure::from(Error::Bug(e.to_string())))?;
+    let mut size = 0;
+    let written = target.write(|to| {
+        let mut model = Vec::new();
+        file.write(&mut model)?;
+        size = model.len() as u64;
+        to.write_all(&model).map_err(|e| Failure::io(&args.output.display().to_string(), &e))
+    })?;
+    manner.say(format!(
+        "learnt {} with `{}` in {:.1} s; wrote {} ({})",
+        count(document.table().rows(), "row"),
+        spec.name,
+        started.elapsed().as_secs_f64(),
+        written.map_or_else(|| "standard output".to_owned(), |p| p.display().to_string()),
+        bytes(size)
+    ));
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! `info`: what a model file holds.
+
+use super::transform::read_model;
+use crate::args::InfoArgs;
+use crate::failure::Outcome;
+use crate::terminal::{Manner, bytes, count, print, thousands};
+use m3impute::{Role, Tensor};
+use serde_json::json;
+
+pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
+    let file = read_model(&args.model)?;
+    m3impute::load_file(&file)?; // a file whose tensors do not fit is not described as if it were whole
+    let header = &file.header;
+    let numbers: usize = file.tensors.values().map(Tensor::len).sum();
+    let size = std::fs::metadata(&args.model).map_or(0, |m| m.len());
+    if args.json {
+        let tensors: Vec<_> = file.tensors.iter().map(|(name, t)| json!({"name": name, "shape": t.shape()})).collect();
+        let card = json!({
+            "method": header.method, "format": header.format, "version": header.version, "rows": header.rows,
+            "fingerprint": header.fingerprint, "params": header.params, "finish": header.finish,
+            "columns": header.encoder.schema(), "notes": header.notes, "bytes": size, "tensors": tensors,
+        });
+        return print(format!("{card:#}\n"));
+    }
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out.push_str(&text);
+        out.push('\n');
+    };
+    line(format!("{}  {}", manner.style(1, &args.model.display().to_string()), bytes(size)));
+    line(format!("method       {} (written by m3impute {}, format {})", header.method, header.version, header.format));
+    line(format!("learnt from  {}, fingerprint {}", count(header.rows, "row"), header.fingerprint));
+    line(format!("holds        {} numbers in {}", thousands(numbers), count(file.tensors.len(), "tensor")));
+    if let Some(params) = header.params.as_object().filter(|p| !p.is_empty()) {
+        let said: Vec<String> = params.iter().map(|(k, v)| format!("{k}={}", if v.is_null() { "auto".into() } else { v.to_string() })).collect();
+        line(format!("parameters   {}", said.join(" ").replace('"', "")));
+    }
+    line("columns".to_owned());
+    for column in header.encoder.schema().columns() {
+        let role = match column.role {
+            Role::Fill if column.kind.is_opaque() => "passed through",
+            Role::Fill => "filled",
+            Role::Predict => "helps, keeps its holes",
+            Role::Ignore => "passed through",
+        };
+        let levels = if column.levels.is_empty() { String::new() } else { format!(", {}", count(column.levels.len(), "level")) };
+        line(format!("  {:<24} {}{levels}, {role}", column.name, column.kind));
+    }
+    header.notes.iter().for_each(|note| line(format!("note: {note}")));
+    print(out)
+}

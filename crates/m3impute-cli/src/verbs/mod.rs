@@ -1,0 +1,11 @@
+//! One file a verb.
+
+pub mod ampute;
+pub mod describe;
+pub mod evaluate;
+pub mod fit;
+pub mod impute;
+pub mod info;
+pub mod methods;
+pub mod shell;
+pub mod transform;

@@ -1,0 +1,72 @@
+//! `transform`: fill new rows with a model, chunk by chunk.
+
+use crate::args::TransformArgs;
+use crate::failure::{Failure, Outcome};
+use crate::table_io::{self, Target};
+use crate::terminal::{Manner, count};
+use m3impute::{Cancel, Fallback, ModelFile};
+use m3impute_io::{Change, DocumentWriter, ReadOptions, Reading};
+use serde::Deserialize;
+use std::path::Path;
+
+/// A model file, read whole.
+pub fn read_model(path: &Path) -> Result<ModelFile, Failure> {
+    let bytes = std::fs::read(path).map_err(|e| Failure::io(&path.display().to_string(), &e))?;
+    ModelFile::read(&bytes).map_err(|e| Failure::from(e).at(path))
+}
+
+pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+    let input = table_io::input(args.input.as_ref())?;
+    let file = read_model(&args.model)?;
+    let fitted = m3impute::load_file(&file).map_err(|e| Failure::from(e).at(&args.model))?;
+    let reading = Reading::deserialize(&file.header.reading).map_err(|e| {
+        Failure::from(m3impute::Error::ModelFile { reason: format!("how rows are read: {e}") }).at(&args.model)
+    })?;
+    let target = Target::open(args.to.output.as_deref(), &input, false)?;
+
+    let options = ReadOptions {
+        format: args.format,
+        delimiter: args.delimiter,
+        infinities: table_io::infinities(args.inf),
+        ..ReadOptions::default()
+    };
+    let bar = manner.bar();
+    let mut run = table_io::run(&args.run, &bar, cancel)?;
+    let mut chunks = m3impute_io::open_chunks(&input, &options, &reading, fitted.schema(), args.chunk)?;
+    let format = target.format(&args.to, chunks.format());
+    let (mut rows, mut filled) = (0, 0);
+    let mut fallbacks: Vec<Fallback> = Vec::new();
+    let written = target.write(|to| {
+        let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
+        while let Some(document) = run.install(|| chunks.next())? {
+            run.check()?;
+            let imputation = fitted.transform(document.table(), &mut run)?;
+            rows += document.table().rows();
+            filled += imputation.table.observed().count() - document.table().observed().count();
+            run.install(|| writer.write(&document, Change::Fill(&imputation.table)))?;
+            add_up(&mut fallbacks, imputation.fallbacks);
+        }
+        writer.finish()?;
+        Ok(())
+    })?;
+    bar.clear();
+    for note in chunks.findings().iter().flat_map(|f| &f.notes) {
+        manner.note(note);
+    }
+    table_io::say_fallbacks(manner, &fallbacks);
+    manner.say(format!("filled {} in {} with `{}`", count(filled, "cell"), count(rows, "row"), file.header.method));
+    if let Some(path) = written {
+        manner.say(format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+/// The same thing said of several chunks is said once.
+fn add_up(all: &mut Vec<Fallback>, more: Vec<Fallback>) {
+    for fallback in more {
+        match all.iter_mut().find(|f| f.column == fallback.column && f.reason == fallback.reason) {
+            Some(same) => same.cells += fallback.cells,
+            None => all.push(fallback),
+        }
+    }
+}

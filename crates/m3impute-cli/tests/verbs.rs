@@ -1,0 +1,161 @@
+//! Every verb does what it says, on the shipped example.
+
+mod program;
+use program::{Folder, penguins};
+
+fn cells(text: &str) -> Vec<Vec<&str>> {
+    text.lines().map(|line| line.split(',').collect()).collect()
+}
+
+#[test]
+fn impute_fills_every_hole_and_touches_nothing_else() {
+    let folder = Folder::with("penguins.csv", penguins());
+    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest"] {
+        folder.run(&["impute", "penguins.csv", "-o", "filled.csv", "--method", method]).done();
+        let (before, after) = (folder.text("penguins.csv"), folder.text("filled.csv"));
+        let (before, after) = (cells(&before), cells(&after));
+        assert_eq!(before.len(), after.len());
+        for (old, new) in before.iter().flatten().zip(after.iter().flatten()) {
+            assert!(if *old == "NA" { *new != "NA" && !new.is_empty() } else { old == new }, "{method}: {old} -> {new}");
+        }
+    }
+}
+
+#[test]
+fn a_pipe_gives_the_bytes_of_a_file() {
+    let folder = Folder::with("penguins.csv", penguins());
+    folder.run(&["impute", "penguins.csv", "-o", "filled.csv", "--method", "knn"]).done();
+    let (ran, bytes) = folder.pipe(&["impute", "--method", "knn"], &penguins());
+    ran.done();
+    assert_eq!(bytes, folder.read("filled.csv"));
+    let (ran, bytes) = folder.pipe(&["impute", "-", "--method", "knn", "--threads", "1"], &penguins());
+    ran.done();
+    assert_eq!(bytes, folder.read("filled.csv"));
+}
+
+#[test]
+fn fit_and_transform_fill_rows_in_any_chunks() {
+    let folder = Folder::with("penguins.csv", penguins());
+    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest"] {
+        folder.run(&["fit", "penguins.csv", "-o", "model.m3", "--method", method]).done();
+        folder.run(&["transform", "penguins.csv", "--model", "model.m3", "-o", "all.csv"]).done();
+        folder.run(&["transform", "penguins.csv", "--model", "model.m3", "-o", "few.csv", "--chunk", "7", "--threads", "1"]).done();
+        assert_eq!(folder.read("all.csv"), folder.read("few.csv"), "{method}");
+        assert!(!folder.text("all.csv").contains("NA"), "{method}");
+        assert!(folder.run(&["info", "model.m3"]).done().out.contains(method));
+    }
+}
+
+#[test]
+fn other_formats_hold_the_same_values() {
+    let folder = Folder::with("penguins.csv", penguins());
+    folder.run(&["impute", "penguins.csv", "-o", "direct.csv", "--method", "median"]).done();
+    for name in ["table.parquet", "table.arrow", "table.feather", "table.tsv"] {
+        folder.run(&["impute", "penguins.csv", "-o", name, "--method", "median"]).done();
+        folder.run(&["impute", name, "-o", "back.csv", "--method", "median"]).done();
+        assert_eq!(folder.text("back.csv"), folder.text("direct.csv"), "{name}");
+    }
+}
+
+#[test]
+fn ampute_hides_the_share_that_is_asked_for() {
+    let folder = Folder::with("penguins.csv", penguins());
+    for mechanism in ["mcar", "mar", "mnar", "self-masked", "quantile"] {
+        let arguments =
+            ["ampute", "penguins.csv", "-o", "holes.csv", "--mechanism", mechanism, "--rate", "0.3", "--seed", "1"];
+        let ran = folder.run(&arguments).done();
+        assert!(ran.err.contains("realised"), "{}", ran.err);
+        let (before, after) = (folder.text("penguins.csv"), folder.text("holes.csv"));
+        let known = cells(&before).iter().flatten().filter(|c| **c != "NA").count() as f64;
+        let left = cells(&after).iter().flatten().filter(|c| **c != "NA" && !c.is_empty()).count() as f64;
+        let rate = 1.0 - left / known;
+        assert!((rate - 0.3).abs() < 0.06, "{mechanism}: {rate}");
+    }
+}
+
+#[test]
+fn evaluate_ranks_methods_on_the_same_holes() {
+    let folder = Folder::with("penguins.csv", penguins());
+    let arguments = ["evaluate", "penguins.csv", "--methods", "mean,knn", "--repeats", "2", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&folder.run(&arguments).done().out).unwrap();
+    assert_eq!(json["rows"].as_array().unwrap().len(), 4);
+    let first = &json["summary"][0];
+    assert_eq!(first["method"], "knn", "neighbours beat the mean on penguins");
+    assert!(first["mae"]["mean"].as_f64().unwrap() < json["summary"][1]["mae"]["mean"].as_f64().unwrap());
+    let table = folder.run(&arguments[..arguments.len() - 1]).done().out;
+    assert!(table.contains("MAE") && table.contains("knn") && table.contains("accuracy"), "{table}");
+}
+
+#[test]
+fn evaluate_scores_on_given_holes() {
+    let folder = Folder::with("full.csv", "a,b,y\n0,1,9\n1,2,9\n2,3,9\n4,4,9\n");
+    folder.write("observed.txt", "11\n01\n11\n10\n");
+    let arguments =
+        ["evaluate", "--truth", "full.csv", "--observed", "observed.txt", "--methods", "mean", "--round", "off", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&folder.run(&arguments).done().out).unwrap();
+    // a: mean of 0, 2, 4 is 2, truth 1, range 4; b: mean of 1, 2, 3 is 2, truth 4, range 3
+    let mae = json["summary"][0]["mae"]["mean"].as_f64().unwrap();
+    assert!((mae - (0.25 + 2.0 / 3.0) / 2.0).abs() < 1e-9, "{mae}");
+}
+
+#[test]
+fn describe_tells_kinds_holes_and_tokens() {
+    let folder = Folder::with("penguins.csv", penguins());
+    let text = folder.run(&["describe", "penguins.csv"]).done().out;
+    for word in ["344 rows", "8 columns", "19 cells missing", "bill_length_mm", "continuous", "integer", "categorical", "`NA`"] {
+        assert!(text.contains(word), "expected `{word}` in {text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&folder.run(&["describe", "penguins.csv", "--json"]).done().out).unwrap();
+    assert_eq!(json["missing"], 19);
+    assert_eq!(json["columns"][6]["missing"], 11);
+}
+
+#[test]
+fn methods_lists_the_registry() {
+    let folder = Folder::new();
+    let json: serde_json::Value = serde_json::from_str(&folder.run(&["methods", "--json"]).done().out).unwrap();
+    let names: Vec<&str> = json.as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
+    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest"] {
+        assert!(names.contains(&method), "{method}");
+    }
+    assert!(folder.run(&["methods", "knn"]).done().out.contains("--param"));
+}
+
+#[test]
+fn shells_and_manuals_are_served() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(folder.run(&["completions", shell]).done().out.contains("m3impute"), "{shell}");
+    }
+    assert!(folder.run(&["man"]).done().out.contains(".TH m3impute"));
+    folder.run(&["man", "--out", "man1"]).done();
+    assert!(folder.path("man1/m3impute-impute.1").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_the_old_file_whole() {
+    let mut rows = String::from("a,b,c,d,e,f\n");
+    for i in 0..60_000_u64 {
+        let v = |k: u64| (i.wrapping_mul(2_654_435_761).wrapping_add(k * 7_919) % 10_007) as f64 / 100.0;
+        rows.push_str(&format!("{},{},{},{},{},\n", v(1), v(2), v(3), v(4), v(5)));
+        rows.push_str(&format!(",{},{},,{},{}\n", v(6), v(7), v(8), v(9)));
+    }
+    let folder = Folder::with("in.csv", rows);
+    folder.write("out.csv", "old");
+    let mut child = folder
+        .command(&["impute", "in.csv", "-o", "out.csv", "--method", "missforest"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first line is said when the table is read and the work begins.
+    let mut said = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stderr.take().unwrap()), &mut said).unwrap();
+    assert!(said.contains("120,000 rows"), "{said}");
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(folder.text("out.csv"), "old");
+    assert_eq!(folder.names(), ["in.csv", "out.csv"]);
+}
