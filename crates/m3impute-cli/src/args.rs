@@ -194,7 +194,7 @@ pub struct RunArgs {
 const IMPUTE_EXAMPLES: &str = "\
 Examples:
   m3impute impute data.csv -o filled.csv
-  m3impute impute data.parquet -o filled.parquet --method knn --param k=10
+  m3impute impute data.parquet -o filled.parquet --method knn --param neighbours=10
   m3impute impute survey.csv -o filled.csv --kind zip=categorical --ignore id --bounds age=0..120
   m3impute impute data.csv --in-place --na-col income=-99,999
   m3impute impute < data.csv > filled.csv";

@@ -1,5 +1,6 @@
 //! What went wrong, as an exit code and a few lines for a person.
 
+use crate::terminal::complain;
 use m3impute::Category;
 use std::fmt::Display;
 
@@ -42,9 +43,9 @@ impl Failure {
         if self.broken_pipe {
             return 0;
         }
-        eprintln!("error: {}", self.message);
+        complain(&format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            complain(&format!("hint: {hint}"));
         }
         match self.category {
             Category::Usage => 2,
@@ -57,30 +58,16 @@ impl Failure {
     }
 }
 
-macro_rules! failure_from {
-    ($($error:ty),*) => {$(
-        impl From<$error> for Failure {
-            fn from(error: $error) -> Failure {
-                Failure {
-                    category: error.category(),
-                    message: error.to_string(),
-                    hint: error.hint(),
-                    broken_pipe: is_broken_pipe(&error),
-                }
-            }
-        }
-    )*};
+impl From<m3impute::Error> for Failure {
+    fn from(error: m3impute::Error) -> Failure {
+        let (category, message, hint) = (error.category(), error.to_string(), error.hint());
+        Failure { category, message, hint, broken_pipe: false }
+    }
 }
 
-failure_from!(m3impute::Error, m3impute_io::Error);
-
-fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
-            return true;
-        }
-        next = error.source();
+impl From<m3impute_io::Error> for Failure {
+    fn from(error: m3impute_io::Error) -> Failure {
+        let (category, message, hint) = (error.category(), error.to_string(), error.hint());
+        Failure { category, message, hint, broken_pipe: error.is_broken_pipe() }
     }
-    false
 }

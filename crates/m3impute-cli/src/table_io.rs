@@ -4,7 +4,7 @@ use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, 
 use crate::failure::Failure;
 use crate::terminal::{Bar, Manner, count};
 use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
-use m3impute_io::{AtomicFile, Change, Document, DocumentWriter, Format, Infinities, Input, ReadOptions};
+use m3impute_io::{AtomicFile, Change, Document, DocumentWriter, Finding, Format, Infinities, Input, ReadOptions};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -79,22 +79,37 @@ pub fn empty_columns(table: &Table, policy: EmptyColumns) -> Result<Vec<String>,
     }
 }
 
-/// Says what was found while reading.
-pub fn say_findings(manner: &Manner, document: &Document) {
-    for note in document.findings().iter().flat_map(|f| &f.notes) {
-        manner.note(note);
+/// What was found while reading; the same thing found in several columns is one line.
+pub fn notes(findings: &[Finding]) -> Vec<String> {
+    const NAMED: usize = 6;
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (note, column) in findings.iter().flat_map(|f| f.notes.iter().map(|note| (note.as_str(), f.column.as_str()))) {
+        match said.iter_mut().find(|(same, _)| *same == note) {
+            Some((_, columns)) => columns.push(column),
+            None => said.push((note, vec![column])),
+        }
     }
+    said.into_iter()
+        .map(|(note, columns)| {
+            let named: Vec<String> = columns.iter().take(NAMED).map(|c| format!("`{c}`")).collect();
+            let more = columns.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("column{} {}{more}: {note}", if columns.len() == 1 { "" } else { "s" }, named.join(", "))
+        })
+        .collect()
+}
+
+/// Says what was found while reading.
+pub fn say_findings(manner: &Manner, findings: &[Finding]) {
+    notes(findings).iter().for_each(|note| manner.note(note));
 }
 
 /// Says what was filled in another way than asked.
 pub fn say_fallbacks(manner: &Manner, fallbacks: &[Fallback]) {
     for f in fallbacks {
-        manner.note(format!("column `{}`: {} {}, because {}", f.column, count(f.cells, "cell"), instead(&f.done), f.reason));
+        let done = if f.is_left() { "left missing".to_owned() } else { format!("filled with {}", f.done) };
+        manner.note(format!("column `{}`: {} {done}, because {}", f.column, count(f.cells, "cell"), f.reason));
     }
-}
-
-fn instead(done: &str) -> String {
-    if done == "left missing" { done.to_owned() } else { format!("filled with {done}") }
 }
 
 /// Where a table goes: a file that appears whole or not at all, or standard output.

@@ -34,7 +34,7 @@ impl Manner {
     /// Says a line that is no result.
     pub fn say(&self, line: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{}", line.as_ref());
+            complain(line.as_ref());
         }
     }
 
@@ -81,6 +81,11 @@ impl Bar {
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// Writes a line to standard error; when nobody reads it any more, that is no reason to panic.
+pub fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Prints a result on standard output; a reader that went away is no reason to panic.

@@ -437,7 +437,7 @@ impl Known {
 }
 
 fn left(spec: &ColumnSpec, cells: usize, reason: &str) -> Fallback {
-    Fallback { column: spec.name.clone(), cells, reason: reason.to_owned(), done: "left missing".to_owned() }
+    Fallback { column: spec.name.clone(), cells, reason: reason.to_owned(), done: Fallback::LEFT.to_owned() }
 }
 
 /// The features of one column with observed values.

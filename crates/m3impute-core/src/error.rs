@@ -275,6 +275,7 @@ impl Error {
 /// ```
 /// assert_eq!(m3impute_core::nearest("medain", ["mean", "median"]), Some("median".to_owned()));
 /// assert_eq!(m3impute_core::nearest("xyz", ["mean", "median"]), None);
+/// assert_eq!(m3impute_core::nearest("b", ["a"]), None);
 /// ```
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let wanted = wanted.to_lowercase();
@@ -282,6 +283,6 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(&wanted, &name.to_lowercase()), name))
         .min_by_key(|&(distance, _)| distance)
-        .filter(|&(distance, name)| distance <= 1 + name.chars().count() / 4)
+        .filter(|&(distance, name)| distance < wanted.chars().count() && distance <= 1 + name.chars().count() / 4)
         .map(|(_, name)| name.to_owned())
 }

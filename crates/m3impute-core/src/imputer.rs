@@ -94,6 +94,16 @@ pub struct Fallback {
     pub done: String,
 }
 
+impl Fallback {
+    /// What [`Fallback::done`] says where the cells were not filled.
+    pub(crate) const LEFT: &str = "left missing";
+
+    /// Whether the cells were left missing.
+    pub fn is_left(&self) -> bool {
+        self.done == Fallback::LEFT
+    }
+}
+
 /// A row of the registry: what a method is called, what it takes, and how to make one.
 #[derive(Debug)]
 pub struct MethodSpec {

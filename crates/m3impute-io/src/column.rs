@@ -171,7 +171,12 @@ fn read_codes(
         }
         match cell.and_then(|c| codes.get(c.text).copied()) {
             Some(code) => values[row] = code,
-            None => holes.finding.unseen += 1,
+            None => {
+                holes.finding.unseen += 1;
+                if holes.finding.unseen_level.is_none() {
+                    holes.finding.unseen_level = cell.map(|c| shown(c.text));
+                }
+            }
         }
         Ok(())
     })?;

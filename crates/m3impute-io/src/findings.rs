@@ -34,6 +34,8 @@ pub struct Finding {
     pub odd: Option<Odd>,
     /// Cells with a level that training never saw.
     pub unseen: usize,
+    /// The first of these levels.
+    pub unseen_level: Option<String>,
     /// What a user should know, a sentence each.
     pub notes: Vec<String>,
     #[serde(skip)]
@@ -92,6 +94,7 @@ impl Finding {
             top: Vec::new(),
             odd: None,
             unseen: 0,
+            unseen_level: None,
             notes: Vec::new(),
             asides: Vec::new(),
         }
@@ -110,6 +113,9 @@ impl Finding {
         self.rows += later.rows;
         self.missing += later.missing;
         self.unseen += later.unseen;
+        if self.unseen_level.is_none() {
+            self.unseen_level.clone_from(&later.unseen_level);
+        }
         for token in &later.tokens {
             match self.tokens.iter_mut().find(|t| t.token == token.token) {
                 Some(known) => known.count += token.count,
@@ -144,7 +150,8 @@ impl Finding {
             } else {
                 format!("{} cells have levels", self.unseen)
             };
-            notes.push(format!("{cells} never seen in training: taken as unknown"));
+            let such = self.unseen_level.as_ref().map_or_else(String::new, |level| format!(" (`{level}`)"));
+            notes.push(format!("{cells} never seen in training{such}: taken as unknown"));
         }
         for s in &self.sentinels {
             notes.push(format!("`{}` stands {}: {}; does it mean missing?", s.value, times(s.count), s.why));
@@ -218,11 +225,12 @@ mod tests {
         one.count_token("NA", 2, false);
         let mut two = one.clone();
         two.unseen = 2;
+        two.unseen_level = Some("w".to_owned());
         one.add(&two);
         assert_eq!((one.rows, one.missing, one.tokens[0].count, one.tokens[0].first), (6, 2, 2, 2));
         assert_eq!(
             one.notes,
-            ["`NA` taken as missing 2 times", "2 cells have levels never seen in training: taken as unknown"]
+            ["`NA` taken as missing 2 times", "2 cells have levels never seen in training (`w`): taken as unknown"]
         );
     }
 }

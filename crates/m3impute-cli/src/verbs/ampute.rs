@@ -11,7 +11,7 @@ pub fn ampute(args: &AmputeArgs, manner: &Manner) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let target = Target::open(args.to.output.as_deref(), &input, false)?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
-    table_io::say_findings(manner, &document);
+    table_io::say_findings(manner, document.findings());
     let run = Run::new(args.seed, 1)?;
     let holes = m3impute::missing::hide(document.table(), args.mechanism, args.rate, &run)?;
     let written = table_io::write_document(target, &args.to, &document, Change::Hide(&holes.shown), Vec::new())?;

@@ -68,7 +68,7 @@ pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
             let _ = writeln!(out, "  and {}", count(more, "other pattern"));
         }
     }
-    let notes: Vec<&String> = findings.iter().flat_map(|f| &f.notes).collect();
+    let notes = table_io::notes(findings);
     if !notes.is_empty() {
         out.push('\n');
         notes.iter().for_each(|note| {

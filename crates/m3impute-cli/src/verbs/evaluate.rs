@@ -32,7 +32,7 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
         None => table_io::input(args.input.as_ref())?,
     };
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
-    table_io::say_findings(manner, &document);
+    table_io::say_findings(manner, document.findings());
     let (table, holes) = holes(args, document.table().clone(), manner)?;
     let plan = Plan {
         methods,

@@ -15,7 +15,7 @@ pub fn fit(args: &FitArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let target = Target::open(Some(&args.output), &input, false)?;
 
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
-    table_io::say_findings(manner, &document);
+    table_io::say_findings(manner, document.findings());
     table_io::empty_columns(document.table(), args.fill.empty_columns)?;
 
     let started = Instant::now();

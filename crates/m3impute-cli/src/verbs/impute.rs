@@ -26,7 +26,7 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         count(missing, "cell"),
         percent(missing, cells)
     ));
-    table_io::say_findings(manner, &document);
+    table_io::say_findings(manner, document.findings());
     let empty = table_io::empty_columns(table, args.fill.empty_columns)?;
 
     let started = Instant::now();

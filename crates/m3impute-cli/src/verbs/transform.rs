@@ -34,7 +34,7 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
     let mut run = table_io::run(&args.run, &bar, cancel)?;
     let mut chunks = m3impute_io::open_chunks(&input, &options, &reading, fitted.schema(), args.chunk)?;
     let format = target.format(&args.to, chunks.format());
-    let (mut rows, mut filled) = (0, 0);
+    let mut rows = 0;
     let mut fallbacks: Vec<Fallback> = Vec::new();
     let written = target.write(|to| {
         let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
@@ -42,7 +42,6 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
             run.check()?;
             let imputation = fitted.transform(document.table(), &mut run)?;
             rows += document.table().rows();
-            filled += imputation.table.observed().count() - document.table().observed().count();
             run.install(|| writer.write(&document, Change::Fill(&imputation.table)))?;
             add_up(&mut fallbacks, imputation.fallbacks);
         }
@@ -50,10 +49,12 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
         Ok(())
     })?;
     bar.clear();
-    for note in chunks.findings().iter().flat_map(|f| &f.notes) {
-        manner.note(note);
-    }
+    table_io::say_findings(manner, chunks.findings());
     table_io::say_fallbacks(manner, &fallbacks);
+    // Levels that training never saw are unknown to the model, but they are no holes.
+    let holes: usize = chunks.findings().iter().map(|f| f.missing).sum();
+    let left: usize = fallbacks.iter().filter(|f| f.is_left()).map(|f| f.cells).sum();
+    let filled = holes.saturating_sub(left);
     manner.say(format!("filled {} in {} with `{}`", count(filled, "cell"), count(rows, "row"), file.header.method));
     if let Some(path) = written {
         manner.say(format!("wrote {}", path.display()));

@@ -97,6 +97,7 @@ impl Batches {
             })?
         } else if start.starts_with(b"ARROW1") {
             check_end(&mut file, length, b"ARROW1", &damage)?;
+            damage.guard(|| check_blocks(&mut file, length))?;
             damage.guard(|| {
                 let reader = FileReader::try_new(BufReader::new(file), None)?;
                 let schema = reader.schema();
@@ -106,7 +107,7 @@ impl Batches {
             if !right {
                 return Err(damage.error("it begins neither like a file nor like a stream"));
             }
-            check_stream(&mut file, length).map_err(|reason| damage.error(reason))?;
+            damage.guard(|| check_stream(&mut file, length))?;
             damage.guard(|| {
                 let reader = StreamReader::try_new(BufReader::new(file), None)?;
                 let schema = reader.schema();
@@ -150,6 +151,29 @@ fn check_end(file: &mut File, length: u64, mark: &[u8], damage: &Damage) -> Resu
         .and_then(|()| file.seek(SeekFrom::Start(0)));
     read.map_err(|source| Error::Read { file: damage.file.clone(), source })?;
     if end == mark { Ok(()) } else { Err(cut()) }
+}
+
+/// Checks that the blocks of a file lie in it, before anything is allocated by their lengths.
+fn check_blocks(file: &mut File, length: u64) -> std::result::Result<(), String> {
+    let broken = |e: std::io::Error| e.to_string();
+    let mut end = [0u8; 4];
+    file.seek(SeekFrom::End(-10)).and_then(|_| file.read_exact(&mut end)).map_err(broken)?;
+    let size = u64::try_from(i32::from_le_bytes(end)).map_err(|_| "a footer of a negative length")?;
+    if size + 10 > length {
+        return Err("its footer is longer than the file".to_owned());
+    }
+    let mut footer = vec![0; size as usize];
+    file.seek(SeekFrom::Start(length - 10 - size)).and_then(|_| file.read_exact(&mut footer)).map_err(broken)?;
+    file.seek(SeekFrom::Start(0)).map_err(broken)?;
+    let footer = arrow_ipc::root_as_footer(&footer).map_err(|e| format!("{e:?}"))?;
+    for block in footer.dictionaries().into_iter().chain(footer.recordBatches()).flatten() {
+        let parts = [block.offset(), i64::from(block.metaDataLength()), block.bodyLength()];
+        let parts = parts.map(|part| u64::try_from(part).unwrap_or(u64::MAX));
+        if parts.into_iter().fold(0, u64::saturating_add) > length {
+            return Err("a block lies beyond its end".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// Walks the messages of a stream and checks that their lengths fit into the file, before anything is allocated by them.
