@@ -48,7 +48,7 @@ pub(super) fn mar(
     let with_holes = complete.iter().filter(|&&j| table.missing_in(j) > 0).count();
     if with_holes > 0 {
         notes.push(format!(
-            "{with_holes} of the {} columns that decide have holes, which count as the column's mean",
+            "holes in {with_holes} of the {} columns that decide count as the column's mean",
             complete.len()
         ));
     }
