@@ -139,7 +139,11 @@ pub static SPEC: MethodSpec = MethodSpec {
             doc: "stop when the change between sweeps grows, returning the one before",
             expects: Expect::Choice(&["growing", "never"]),
         },
-        ParamSpec { name: "rounds", doc: "how often the columns of new rows are gone through", expects: Expect::Whole(1, 100) },
+        ParamSpec {
+            name: "rounds",
+            doc: "how often the columns of new rows are gone through",
+            expects: Expect::Whole(1, 100),
+        },
     ],
     preset_values: |name| {
         let known = PRESETS.iter().any(|p| p.0 == name);
@@ -290,12 +294,11 @@ impl<'a> Sweeps<'a> {
             }
             if self.params.stop == Stop::Growing {
                 let change = self.change_since(&old_frame);
-                let shrinks = |k: usize| match (before.and_then(|b| b[k]), change[k]) {
-                    (Some(before), Some(now)) => now < before,
-                    (None, now) => now.is_some() && before.is_none(),
-                    _ => false,
+                let grows = |before: Change| {
+                    let shrinks = |k: usize| matches!((before[k], change[k]), (Some(old), Some(new)) if new < old);
+                    !shrinks(0) && !shrinks(1)
                 };
-                if before.is_some() && !shrinks(0) && !shrinks(1) {
+                if before.is_some_and(grows) {
                     self.frame = old_frame;
                     if keep {
                         self.forests = old_forests;
@@ -341,8 +344,8 @@ impl<'a> Sweeps<'a> {
     fn tune(&mut self, columns: &[usize], run: &mut Run) -> Result<bool> {
         let w = self.rulers.len();
         let mut choices = Vec::new();
-        for mtry in [(w as f64).sqrt() as usize, w.div_ceil(2), w] {
-            for min_leaf in [1, 2, 4, 8, 16] {
+        for mtry in [(w as f64).sqrt() as usize, w.div_ceil(2)] {
+            for min_leaf in [1, 3, 8] {
                 let choice = (self.params.mtry.unwrap_or(mtry.max(1)), self.params.min_leaf.unwrap_or(min_leaf));
                 if !choices.contains(&choice) {
                     choices.push(choice);
@@ -431,7 +434,10 @@ impl<'a> Sweeps<'a> {
         for (f, ruler) in self.rulers.iter().enumerate() {
             if ruler.levels > 0 {
                 cells += self.holes[f].len();
-                changed += self.holes[f].iter().filter(|&&i| old.x()[i as usize * w + f] != self.frame.x()[i as usize * w + f]).count();
+                changed += self.holes[f]
+                    .iter()
+                    .filter(|&&i| old.x()[i as usize * w + f] != self.frame.x()[i as usize * w + f])
+                    .count();
                 continue;
             }
             numbers = true;
@@ -453,5 +459,169 @@ impl<'a> Sweeps<'a> {
                 data.x[at] = self.rulers[f].write(self.frame.x()[at]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::{Cancel, Column, ColumnSpec, FittedImputer, Kind, ModelFile, Schema, Table, Tensor};
+    use std::time::Duration;
+
+    /// `x` is 0..10, `y` is ten times that, `c` says whether it is below 3, below 7 or more; `z` is complete.
+    fn table() -> Table {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Continuous),
+            ColumnSpec::new("y", Kind::Integer),
+            ColumnSpec::with_levels("c", Kind::Categorical, ["low", "middle", "high"]),
+            ColumnSpec::new("z", Kind::Continuous),
+        ])
+        .unwrap();
+        let v = |i: u32| i % 10;
+        let level = |v: u32| u32::from(v >= 3) + u32::from(v >= 7);
+        let columns = vec![
+            Column::numbers((0..80).map(|i| (i % 7 != 0).then_some(f64::from(v(i))))),
+            Column::numbers((0..80).map(|i| (i % 11 != 1).then_some(f64::from(v(i)) * 10.0))),
+            Column::codes((0..80).map(|i| (i % 13 != 2).then_some(level(v(i))))),
+            Column::numbers((0..80).map(|i| Some(-f64::from(v(i)) / 10.0))),
+        ];
+        Table::new(schema, columns).unwrap()
+    }
+
+    fn imputer(preset: &str, params: &[(&str, &str)]) -> Box<dyn Imputer> {
+        let params = params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        (SPEC.build)(&Settings { preset: Some(preset.to_owned()), params, ..Settings::default() }).unwrap()
+    }
+
+    fn run(threads: usize) -> Run {
+        Run::new(5, threads).unwrap()
+    }
+
+    fn fitted() -> Box<dyn FittedImputer> {
+        imputer("default", &[("trees", "20")]).as_inductive().unwrap().fit(&table(), &mut run(1)).unwrap()
+    }
+
+    #[test]
+    fn what_follows_from_other_columns_is_found() {
+        let out = imputer("default", &[]).impute(&table(), &mut run(1)).unwrap();
+        assert!(out.fallbacks.is_empty() && out.notes.is_empty());
+        for i in 0..80 {
+            let v = (i % 10) as f64;
+            let want = [v, v * 10.0, f64::from(u8::from(v >= 3.0) + u8::from(v >= 7.0)), -v / 10.0];
+            let got: Vec<f64> = (0..4).map(|j| out.table.number(i, j)).collect();
+            assert_eq!(got, want, "row {i}");
+        }
+    }
+
+    #[test]
+    fn the_published_preset_is_the_published_method() {
+        let params = MissForestParams::paper();
+        assert_eq!((params.trees, params.sweeps, params.stop, params.tune), (100, 10, Stop::Growing, false));
+        assert!(params.bootstrap && !params.extra && params.aggregate == Aggregate::Mean);
+        let out = imputer("paper", &[]).impute(&table(), &mut run(1)).unwrap();
+        assert!((out.table.number(7, 0) - 7.0).abs() < 1.0 && out.table.number(2, 2) == 0.0);
+    }
+
+    #[test]
+    fn threads_do_not_change_a_byte() {
+        for preset in ["default", "paper"] {
+            let filled =
+                |threads| imputer(preset, &[("trees", "20")]).impute(&table(), &mut run(threads)).unwrap().table;
+            assert_eq!(filled(1), filled(2));
+        }
+    }
+
+    #[test]
+    fn a_fitted_model_fills_its_own_table_as_imputing_does_nearly() {
+        let out = fitted().transform(&table(), &mut run(1)).unwrap().table;
+        assert_eq!((out.number(7, 0), out.number(1, 1), out.number(2, 2)), (7.0, 10.0, 0.0));
+    }
+
+    #[test]
+    fn a_saved_model_fills_the_same_bit_for_bit() {
+        let (fitted, mut bytes) = (fitted(), Vec::new());
+        fitted.save(&mut bytes).unwrap();
+        let loaded = (SPEC.load)(&ModelFile::read(&bytes).unwrap()).unwrap();
+        let filled = |f: &dyn FittedImputer| f.transform(&table(), &mut run(1)).unwrap().table;
+        assert_eq!(filled(&*loaded), filled(&*fitted));
+        let mut again = Vec::new();
+        loaded.save(&mut again).unwrap();
+        assert_eq!(bytes, again);
+    }
+
+    #[test]
+    fn each_new_row_is_filled_by_itself() {
+        let (fitted, table) = (fitted(), table());
+        let together = fitted.transform(&table, &mut run(2)).unwrap().table;
+        for i in [0, 1, 2, 7, 77] {
+            let alone = fitted.transform(&table.select_rows(&[i]), &mut run(1)).unwrap().table;
+            assert_eq!(alone, together.select_rows(&[i]));
+        }
+    }
+
+    #[test]
+    fn a_column_that_was_complete_is_filled_in_new_rows() {
+        let mut rows = table().select_rows(&[4, 5]);
+        rows.hide(0, 3);
+        let out = fitted().transform(&rows, &mut run(1)).unwrap();
+        assert!(out.fallbacks.is_empty());
+        assert_eq!(out.table.number(0, 3), -0.4);
+    }
+
+    #[test]
+    fn one_row_and_one_column_are_filled() {
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let table = Table::new(schema, vec![Column::numbers([Some(1.0), None, Some(2.0), Some(9.0)])]).unwrap();
+        assert_eq!(imputer("default", &[]).impute(&table, &mut run(1)).unwrap().table.number(1, 0), 2.0);
+        let one = super::tests::table().select_rows(&[0]);
+        let out = imputer("default", &[]).impute(&one, &mut run(1)).unwrap();
+        assert!(out.table.number(0, 0).is_nan()); // never observed
+        assert_eq!(out.table.number(0, 1), 0.0);
+    }
+
+    #[test]
+    fn a_damaged_model_is_refused() {
+        let file = fitted().to_file().unwrap();
+        let refused = |change: &dyn Fn(&mut ModelFile)| {
+            let mut file = file.clone();
+            change(&mut file);
+            (SPEC.load)(&file).is_err()
+        };
+        assert!(!refused(&|_| {}));
+        let set = |file: &mut ModelFile, name: &str, at: usize, value: u32| {
+            let Some(Tensor::U32(_, data)) = file.tensors.get_mut(name) else { panic!("`{name}` is not there") };
+            data[at] = value;
+        };
+        assert!(refused(&|f| set(f, "0.rights", 0, 0))); // a child before its parent: the walk would not end
+        assert!(refused(&|f| set(f, "0.rights", 0, u32::MAX)));
+        assert!(refused(&|f| set(f, "0.features", 0, 4)));
+        assert!(refused(&|f| set(f, "0.roots", 1, u32::MAX)));
+        assert!(refused(&|f| set(f, "0.starts", 1, u32::MAX)));
+        assert!(refused(&|f| f.header.state["order"] = serde_json::json!([0, 1, 2, 2])));
+        assert!(refused(&|f| {
+            f.tensors.remove("2.orders");
+        }));
+        assert!(refused(&|f| {
+            let Some(Tensor::F32(_, values)) = f.tensors.get_mut("2.values") else { panic!("no values") };
+            values[0] = 3.0; // of three levels
+        }));
+    }
+
+    #[test]
+    fn no_time_leaves_typical_values_and_says_so() {
+        let mut run = run(1).within(Duration::ZERO);
+        let out = imputer("default", &[]).impute(&table(), &mut run).unwrap();
+        assert_eq!((out.notes.len(), out.fallbacks.len()), (1, 3));
+        let fitted = imputer("default", &[]).as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+        assert!(!fitted.notes().is_empty());
+        assert!(fitted.transform(&table(), &mut run).is_ok());
+    }
+
+    #[test]
+    fn a_cancelled_run_stops() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let mut run = run(1).cancelled_by(cancel);
+        assert!(imputer("default", &[]).impute(&table(), &mut run).is_err());
     }
 }

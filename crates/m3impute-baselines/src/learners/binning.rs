@@ -21,8 +21,6 @@ pub struct Bins {
     lows: Vec<f32>,
     /// Between bin `b` and the next: halfway between the values beside it.
     edges: Vec<f32>,
-    /// The largest value of all.
-    high: f32,
 }
 
 impl Bins {
@@ -31,7 +29,7 @@ impl Bins {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f32::total_cmp);
         let distinct = 1 + sorted.windows(2).filter(|w| w[0] < w[1]).count();
-        let mut bins = Bins { high: sorted.last().copied().unwrap_or(0.0), ..Bins::default() };
+        let mut bins = Bins::default();
         let (n, most) = (sorted.len(), if distinct <= most { usize::MAX } else { most });
         let (mut at, mut made) = (0, 0_usize);
         while at < n {
@@ -72,8 +70,7 @@ impl Bins {
 
     /// The cut, from bin `first` to the one before `last`, that lies where `share` of the way between their values is.
     pub fn cut_at(&self, first: u16, last: u16, share: f32) -> u16 {
-        let low = self.lows[first as usize];
-        let high = self.lows.get(last as usize + 1).map_or(self.high, |_| self.lows[last as usize]);
+        let (low, high) = (self.lows[first as usize], self.lows[last as usize]);
         let value = low + share * (high - low);
         let inside = &self.lows[first as usize + 1..=last as usize];
         first + (inside.partition_point(|&l| l <= value) as u16).min(last - first - 1)

@@ -59,7 +59,8 @@ impl Frame {
     /// The table of these numbers, row by row; `levels` says how many levels each feature has, 0 for numbers.
     pub fn new(x: Vec<f32>, levels: &[usize]) -> Frame {
         let width = levels.len();
-        let columns = levels.iter().map(|&levels| Binned { levels, bins: Bins::default(), codes: Vec::new() }).collect();
+        let columns =
+            levels.iter().map(|&levels| Binned { levels, bins: Bins::default(), codes: Vec::new() }).collect();
         let mut frame = Frame { width, x, columns };
         (0..width).for_each(|f| frame.bin(f));
         frame
@@ -215,10 +216,12 @@ impl Forest {
             let (nodes, leaves) = (forest.nodes.len() as u32, forest.starts.len() as u32);
             let values = forest.values.len() as u32;
             forest.roots.push(nodes);
-            forest.nodes.extend(part.tree.nodes.iter().map(|node| Node {
-                right: node.right + if node.feature == LEAF { leaves } else { nodes },
-                ..*node
-            }));
+            forest.nodes.extend(
+                part.tree.nodes.iter().map(|node| Node {
+                    right: node.right + if node.feature == LEAF { leaves } else { nodes },
+                    ..*node
+                }),
+            );
             forest.starts.extend(part.starts.iter().map(|s| s + values));
             forest.values.extend(part.values);
             forest.shares.extend(part.shares);
@@ -277,7 +280,9 @@ impl Forest {
         let mut block = Vec::with_capacity(rows.len() * w); // [rows, w]
         for &i in rows {
             let row = &x[i as usize * w..(i as usize + 1) * w];
-            block.extend(row.iter().zip(&self.orders).map(|(&v, order)| if order.is_empty() { v } else { order[v as usize] }));
+            block.extend(
+                row.iter().zip(&self.orders).map(|(&v, order)| if order.is_empty() { v } else { order[v as usize] }),
+            );
         }
         let trees = self.roots.len();
         let mut leaves = vec![0; rows.len() * trees]; // [rows, trees]
@@ -325,7 +330,8 @@ fn one_tree(
 ) -> Part {
     let grown = grow(candidates, target, rows, &plan.growth, plan.bootstrap, &mut Dice::new(seed), scratch);
     let leaves = grown.starts.len() - 1;
-    let mut part = Part { tree: grown.tree, starts: Vec::with_capacity(leaves), values: Vec::new(), shares: Vec::new() };
+    let mut part =
+        Part { tree: grown.tree, starts: Vec::with_capacity(leaves), values: Vec::new(), shares: Vec::new() };
     let mean = matches!(target, Target::Numbers(_)) && plan.aggregate == Aggregate::Mean;
     let mut members: Vec<(f32, f32)> = Vec::new();
     for range in grown.starts.windows(2) {
@@ -465,4 +471,86 @@ fn principal_scores(rows: &[f64], weights: &[f64], width: usize) -> Vec<f64> {
         direction = next.iter().map(|v| v / norm).collect();
     }
     scores(&direction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(aggregate: Aggregate) -> Plan {
+        let growth = Growth { mtry: 9, min_leaf: 1.0, max_depth: usize::MAX, random_cuts: false };
+        Plan { trees: 20, growth, bootstrap: true, aggregate }
+    }
+
+    fn fitted(frame: &Frame, f: usize, plan: &Plan, threads: usize) -> (Forest, Run) {
+        let run = Run::new(3, threads).unwrap();
+        let rows: Vec<u32> = (0..frame.rows() as u32).collect();
+        (Forest::fit(frame, f, &rows, plan, &run, "test", 0).unwrap().unwrap(), run)
+    }
+
+    #[test]
+    fn levels_without_order_are_told_apart() {
+        // Levels 0 and 2 mean 10, level 1 means 0: no cut of the codes alone does that in one step.
+        let x: Vec<f32> = (0..60).flat_map(|i| [(i % 3) as f32, if i % 3 == 1 { 0.0 } else { 10.0 }]).collect();
+        let mut plan = plan(Aggregate::Mean);
+        plan.growth.max_depth = 1;
+        let (forest, run) = fitted(&Frame::new(x.clone(), &[3, 0]), 1, &plan, 1);
+        assert_eq!(forest.predict(&x, &[0, 1, 2], &run).unwrap(), [10.0, 0.0, 10.0]);
+    }
+
+    #[test]
+    fn classes_are_answered_by_their_share() {
+        let x: Vec<f32> = (0..60).flat_map(|i| [(i % 3) as f32 * 5.0, (i % 3) as f32]).collect();
+        let (forest, run) = fitted(&Frame::new(x.clone(), &[0, 3]), 1, &plan(Aggregate::Median), 1);
+        assert_eq!(forest.predict(&x, &[0, 1, 2], &run).unwrap(), [0.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn levels_of_classes_are_ordered_by_their_shares() {
+        // Levels 0 and 3 are of class 0, levels 1 and 2 of class 2: they stand side by side.
+        let codes: Vec<usize> = (0..40).map(|i| i % 4).collect();
+        let y: Vec<u32> = codes.iter().map(|c| if [0, 3].contains(c) { 0 } else { 2 }).collect();
+        let rows: Vec<u32> = (0..40).collect();
+        let order = level_order(&codes, 4, &rows, Target::Classes(&y, 3));
+        assert_eq!(((order[0] - order[3]).abs(), (order[1] - order[2]).abs()), (1.0, 1.0));
+    }
+
+    #[test]
+    fn the_median_of_a_leaf_withstands_an_outlier() {
+        let x: Vec<f32> = [1.0, 1.0, 1.0, 1.0, 100.0].iter().flat_map(|&y| [0.0, y]).collect();
+        let answer = |aggregate| {
+            let (forest, run) =
+                fitted(&Frame::new(x.clone(), &[0, 0]), 1, &Plan { bootstrap: false, ..plan(aggregate) }, 1);
+            forest.predict(&x, &[0], &run).unwrap()[0]
+        };
+        assert_eq!((answer(Aggregate::Median), answer(Aggregate::Mean)), (1.0, 20.8));
+    }
+
+    #[test]
+    fn a_large_leaf_keeps_its_median() {
+        let x: Vec<f32> = (0..101).flat_map(|i| [0.0, i as f32]).collect();
+        let plan = Plan { bootstrap: false, ..plan(Aggregate::Median) };
+        let (forest, run) = fitted(&Frame::new(x.clone(), &[0, 0]), 1, &plan, 1);
+        assert_eq!((forest.predict(&x, &[0], &run).unwrap()[0], forest.values.len()), (50.0, 20 * LEAF_VALUES));
+    }
+
+    #[test]
+    fn halfway_between_two_values_is_their_middle() {
+        let mut pool = Pool::default();
+        assert_eq!(pool.median([(3.0, 1.0), (1.0, 1.0)].into_iter()), 2.0);
+        assert_eq!(pool.median([(-1.0, 1.0), (-3.0, 1.0), (2.0, 1.0)].into_iter()), -1.0);
+    }
+
+    #[test]
+    fn threads_do_not_change_a_forest_and_fewer_trees_are_the_first_ones() {
+        let x: Vec<f32> = (0..200).flat_map(|i| [((i * 37) % 101) as f32, ((i * 53) % 97) as f32]).collect();
+        let frame = Frame::new(x, &[0, 0]);
+        let whole = plan(Aggregate::Median);
+        let (one, _) = fitted(&frame, 1, &whole, 1);
+        assert_eq!(one, fitted(&frame, 1, &whole, 2).0);
+        let mut cut = one.clone();
+        cut.truncate(5);
+        assert_eq!(cut.trees(), 5);
+        assert_eq!(cut, fitted(&frame, 1, &Plan { trees: 5, ..whole }, 1).0);
+    }
 }

@@ -64,7 +64,9 @@ impl Forest {
                 let sound = if node.feature == LEAF {
                     (node.right as usize) + 1 < starts.len()
                 } else {
-                    (node.feature as usize) < levels.len() && node.right as usize > at + 1 && (node.right as usize) < end
+                    (node.feature as usize) < levels.len()
+                        && node.right as usize > at + 1
+                        && (node.right as usize) < end
                 };
                 if !sound {
                     return Err(damaged(&format!("node {at} points to nowhere")));

@@ -182,11 +182,7 @@ pub fn grow<'s>(
             Some(cut) => {
                 let candidate = &candidates[cut.candidate];
                 let middle = scratch.part(candidate.codes, cut.bin, pending);
-                tree.nodes.push(Node {
-                    feature: candidate.feature,
-                    threshold: candidate.bins.edge(cut.bin),
-                    right: 0,
-                });
+                tree.nodes.push(Node { feature: candidate.feature, threshold: candidate.bins.edge(cut.bin), right: 0 });
                 let depth = pending.depth + 1;
                 scratch.stack.push(Pending { from: middle, to: pending.to, depth, right_of: Some(at) });
                 scratch.stack.push(Pending { from: pending.from, to: middle, depth, right_of: None });
@@ -280,5 +276,78 @@ impl Scratch {
         }
         self.rows[middle..pending.to].copy_from_slice(&self.right_rows);
         middle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEARCHED: Growth = Growth { mtry: 9, min_leaf: 1.0, max_depth: usize::MAX, random_cuts: false };
+
+    fn grown(x: &[f32], target: Target<'_>, growth: &Growth) -> (Tree, usize) {
+        let bins = Bins::of(x, 255);
+        let codes: Vec<u16> = x.iter().map(|&v| bins.bin(v)).collect();
+        let rows: Vec<u32> = (0..x.len() as u32).collect();
+        let candidates = [Candidate { feature: 0, codes: &codes, bins: &bins }];
+        let mut scratch = Scratch::default();
+        let grown = grow(&candidates, target, &rows, growth, false, &mut Dice::new(1), &mut scratch);
+        (grown.tree, grown.starts.len() - 1)
+    }
+
+    #[test]
+    fn a_step_is_learnt_exactly() {
+        for n in [10, 1000] {
+            let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let y: Vec<f32> = x.iter().map(|&v| if v < 4.0 { 0.0 } else { 1.0 }).collect();
+            let (tree, leaves) = grown(&x, Target::Numbers(&y), &SEARCHED);
+            // With a thousand values a bin holds four of them, and the step lies between two bins.
+            assert_eq!((leaves, tree.nodes[0].threshold), (2, 3.5));
+            assert_eq!((tree.leaf(&[3.0]), tree.leaf(&[4.0])), (0, 1));
+        }
+    }
+
+    #[test]
+    fn three_classes_in_a_row_take_two_cuts() {
+        let x: Vec<f32> = (0..9).map(|i| i as f32).collect();
+        let y: Vec<u32> = (0..9).map(|i| i / 3).collect();
+        let (tree, leaves) = grown(&x, Target::Classes(&y, 3), &SEARCHED);
+        assert_eq!(leaves, 3);
+        let found: Vec<u32> = x.iter().map(|&v| tree.leaf(&[v])).collect();
+        assert_eq!(found, y);
+    }
+
+    #[test]
+    fn random_cuts_tell_apart_what_differs() {
+        let growth = Growth { random_cuts: true, ..SEARCHED };
+        let x: Vec<f32> = (0..50).map(|i| i as f32).collect();
+        assert_eq!(grown(&x, Target::Numbers(&x), &growth).1, 50);
+        let y: Vec<u32> = (0..50).collect();
+        assert_eq!(grown(&x, Target::Classes(&y, 50), &growth).1, 50);
+    }
+
+    #[test]
+    fn a_constant_target_duplicates_and_a_single_row_are_one_leaf() {
+        assert_eq!(grown(&[1.0, 2.0, 3.0], Target::Numbers(&[5.0; 3]), &SEARCHED).1, 1);
+        assert_eq!(grown(&[1.0; 4], Target::Numbers(&[1.0, 2.0, 3.0, 4.0]), &SEARCHED).1, 1);
+        assert_eq!(grown(&[1.0], Target::Numbers(&[1.0]), &SEARCHED).1, 1);
+    }
+
+    #[test]
+    fn leaves_and_depth_are_kept_within_bounds() {
+        let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
+        assert!(grown(&x, Target::Numbers(&x), &Growth { min_leaf: 10.0, ..SEARCHED }).1 <= 10);
+        assert_eq!(grown(&x, Target::Numbers(&x), &Growth { max_depth: 2, ..SEARCHED }).1, 4);
+    }
+
+    #[test]
+    fn histogram_and_sorting_find_the_same_cut() {
+        // Each row twenty times: the small node is sorted, the large one summed into a histogram.
+        let (x, y) = ([1.0_f32, 2.0, 3.0, 4.0], [1.0_f32, 3.0, 8.0, 9.0]);
+        let repeat = |v: &[f32]| v.iter().copied().cycle().take(v.len() * 20).collect::<Vec<_>>();
+        let growth = Growth { max_depth: 1, ..SEARCHED };
+        let (small, _) = grown(&x, Target::Numbers(&y), &growth);
+        let (large, _) = grown(&repeat(&x), Target::Numbers(&repeat(&y)), &growth);
+        assert_eq!((small.nodes[0].threshold, large.nodes[0].threshold), (2.5, 2.5));
     }
 }

@@ -219,7 +219,7 @@ mod tests {
         table.hide(1, 3);
         let holes = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
         assert!((4..6).all(|j| stays_complete(&holes, j)));
-        assert_eq!(holes.notes, ["1 of the 3 columns that decide have holes, which count as the column's mean"]);
+        assert_eq!(holes.notes, ["holes in 1 of the 3 columns that decide count as the column's mean"]);
     }
 
     #[test]
