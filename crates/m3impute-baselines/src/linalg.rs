@@ -133,6 +133,9 @@ pub(crate) struct Eigen {
 
 /// The eigenvectors of a symmetric matrix `[w, w]`. Each is turned so that its largest entry is positive.
 pub(crate) fn eigen(symmetric: &[f64], w: usize) -> Eigen {
+    if w == 0 {
+        return Eigen { values: Vec::new(), vectors: Vec::new() };
+    }
     let found = DMatrix::from_row_slice(w, w, symmetric).symmetric_eigen();
     let mut order: Vec<usize> = (0..w).collect();
     order.sort_by(|&a, &b| found.eigenvalues[b].total_cmp(&found.eigenvalues[a]));

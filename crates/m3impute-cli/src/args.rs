@@ -508,9 +508,9 @@ fn parse_kind(text: &str) -> Result<(String, Kind), String> {
 fn parse_bounds(text: &str) -> Result<(String, Bounds), String> {
     let (column, range) = parse_pair(text)?;
     let end = |text: &str, open: f64| if text.is_empty() { Ok(open) } else { text.parse::<f64>() };
-    let bounds = range.split_once("..").and_then(|(low, high)| {
-        Some(Bounds { low: end(low, f64::MIN).ok()?, high: end(high, f64::MAX).ok()? })
-    });
+    let bounds = range
+        .split_once("..")
+        .and_then(|(low, high)| Some(Bounds { low: end(low, f64::MIN).ok()?, high: end(high, f64::MAX).ok()? }));
     match bounds {
         Some(b) if b.low <= b.high => Ok((column, b)),
         _ => Err(format!("expected COLUMN=LOW..HIGH with LOW at most HIGH, got `{text}`")),
@@ -522,7 +522,10 @@ fn parse_mechanism(text: &str) -> Result<Mechanism, String> {
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
-    text.parse::<f64>().ok().filter(|r| *r > 0.0 && *r < 1.0).ok_or_else(|| "expected a share between 0 and 1".to_owned())
+    text.parse::<f64>()
+        .ok()
+        .filter(|r| *r > 0.0 && *r < 1.0)
+        .ok_or_else(|| "expected a share between 0 and 1".to_owned())
 }
 
 fn parse_seconds(text: &str) -> Result<std::time::Duration, String> {

@@ -152,7 +152,10 @@ impl Target {
     }
 
     /// Writes through `work`, then makes the file appear.
-    pub fn write(self, work: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>) -> Result<Option<PathBuf>, Failure> {
+    pub fn write(
+        self,
+        work: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>,
+    ) -> Result<Option<PathBuf>, Failure> {
         match self {
             Target::File { path, file } => {
                 let mut buffered = std::io::BufWriter::with_capacity(1 << 18, file);

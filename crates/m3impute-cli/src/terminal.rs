@@ -132,7 +132,10 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!((thousands(1), thousands(1234), thousands(1_234_567)), ("1".into(), "1,234".into(), "1,234,567".into()));
+        assert_eq!(
+            (thousands(1), thousands(1234), thousands(1_234_567)),
+            ("1".into(), "1,234".into(), "1,234,567".into())
+        );
         assert_eq!((count(1, "cell"), count(1000, "cell")), ("1 cell".into(), "1,000 cells".into()));
         assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".into(), "0.0 %".into()));
         assert_eq!((bytes(999_000), bytes(1_250_000)), ("999 kB".into(), "1.2 MB".into()));

@@ -68,7 +68,18 @@ fn a_truncated_parquet_is_refused() {
 fn an_empty_column_is_kept_and_listed_or_as_the_policy_says() {
     let folder = Folder::with("in.csv", "a,b\n1,\n,\n3,\n");
     let impute = |policy: &str| {
-        folder.run(&["impute", "in.csv", "-o", "out.csv", "--method", "mean", "--round", "off", "--empty-columns", policy])
+        folder.run(&[
+            "impute",
+            "in.csv",
+            "-o",
+            "out.csv",
+            "--method",
+            "mean",
+            "--round",
+            "off",
+            "--empty-columns",
+            policy,
+        ])
     };
     let ran = impute("keep").done();
     assert_eq!(folder.text("out.csv"), "a,b\n1,\n2,\n3,\n");
@@ -83,17 +94,19 @@ fn an_empty_column_is_kept_and_listed_or_as_the_policy_says() {
 #[test]
 fn a_text_in_a_column_declared_continuous_is_named() {
     let folder = Folder::with("in.csv", "a,b\n1,2\nx,3\n");
-    folder
-        .run(&["impute", "in.csv", "--kind", "a=continuous"])
-        .fails(3, &["in.csv", "line 3", "`a`", "`x`"]);
+    folder.run(&["impute", "in.csv", "--kind", "a=continuous"]).fails(3, &["in.csv", "line 3", "`a`", "`x`"]);
 }
 
 #[test]
 fn unknown_names_suggest_the_nearest() {
     let folder = Folder::with("in.csv", "weight,b\n1,2\n,3\n");
     folder.run(&["impute", "in.csv", "--method", "missforst"]).fails(2, &["`missforst`", "did you mean `missforest`"]);
-    folder.run(&["impute", "in.csv", "--method", "knn", "--param", "neighbors=3"]).fails(2, &["`neighbors`", "did you mean `neighbours`"]);
-    folder.run(&["impute", "in.csv", "--method", "knn", "--param", "neighbours=many"]).fails(2, &["`neighbours`", "whole number", "`many`"]);
+    folder
+        .run(&["impute", "in.csv", "--method", "knn", "--param", "neighbors=3"])
+        .fails(2, &["`neighbors`", "did you mean `neighbours`"]);
+    folder
+        .run(&["impute", "in.csv", "--method", "knn", "--param", "neighbours=many"])
+        .fails(2, &["`neighbours`", "whole number", "`many`"]);
     folder.run(&["impute", "in.csv", "--preset", "peper"]).fails(2, &["`peper`", "`paper`"]);
     folder.run(&["impute", "in.csv", "--ignore", "wieght"]).fails(2, &["`wieght`", "did you mean `weight`"]);
     folder.run(&["impute", "in.csv", "--kind", "b=number"]).fails(2, &["number", "continuous"]);

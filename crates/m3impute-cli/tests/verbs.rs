@@ -16,7 +16,10 @@ fn impute_fills_every_hole_and_touches_nothing_else() {
         let (before, after) = (cells(&before), cells(&after));
         assert_eq!(before.len(), after.len());
         for (old, new) in before.iter().flatten().zip(after.iter().flatten()) {
-            assert!(if *old == "NA" { *new != "NA" && !new.is_empty() } else { old == new }, "{method}: {old} -> {new}");
+            assert!(
+                if *old == "NA" { *new != "NA" && !new.is_empty() } else { old == new },
+                "{method}: {old} -> {new}"
+            );
         }
     }
 }
@@ -39,7 +42,20 @@ fn fit_and_transform_fill_rows_in_any_chunks() {
     for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest"] {
         folder.run(&["fit", "penguins.csv", "-o", "model.m3", "--method", method]).done();
         folder.run(&["transform", "penguins.csv", "--model", "model.m3", "-o", "all.csv"]).done();
-        folder.run(&["transform", "penguins.csv", "--model", "model.m3", "-o", "few.csv", "--chunk", "7", "--threads", "1"]).done();
+        folder
+            .run(&[
+                "transform",
+                "penguins.csv",
+                "--model",
+                "model.m3",
+                "-o",
+                "few.csv",
+                "--chunk",
+                "7",
+                "--threads",
+                "1",
+            ])
+            .done();
         assert_eq!(folder.read("all.csv"), folder.read("few.csv"), "{method}");
         assert!(!folder.text("all.csv").contains("NA"), "{method}");
         assert!(folder.run(&["info", "model.m3"]).done().out.contains(method));
@@ -90,8 +106,18 @@ fn evaluate_ranks_methods_on_the_same_holes() {
 fn evaluate_scores_on_given_holes() {
     let folder = Folder::with("full.csv", "a,b,y\n0,1,9\n1,2,9\n2,3,9\n4,4,9\n");
     folder.write("observed.txt", "11\n01\n11\n10\n");
-    let arguments =
-        ["evaluate", "--truth", "full.csv", "--observed", "observed.txt", "--methods", "mean", "--round", "off", "--json"];
+    let arguments = [
+        "evaluate",
+        "--truth",
+        "full.csv",
+        "--observed",
+        "observed.txt",
+        "--methods",
+        "mean",
+        "--round",
+        "off",
+        "--json",
+    ];
     let json: serde_json::Value = serde_json::from_str(&folder.run(&arguments).done().out).unwrap();
     // a: mean of 0, 2, 4 is 2, truth 1, range 4; b: mean of 1, 2, 3 is 2, truth 4, range 3
     let mae = json["summary"][0]["mae"]["mean"].as_f64().unwrap();
@@ -102,7 +128,9 @@ fn evaluate_scores_on_given_holes() {
 fn describe_tells_kinds_holes_and_tokens() {
     let folder = Folder::with("penguins.csv", penguins());
     let text = folder.run(&["describe", "penguins.csv"]).done().out;
-    for word in ["344 rows", "8 columns", "19 cells missing", "bill_length_mm", "continuous", "integer", "categorical", "`NA`"] {
+    for word in
+        ["344 rows", "8 columns", "19 cells missing", "bill_length_mm", "continuous", "integer", "categorical", "`NA`"]
+    {
         assert!(text.contains(word), "expected `{word}` in {text}");
     }
     let json: serde_json::Value =

@@ -162,7 +162,7 @@ impl Encoder {
     /// Learns ranges, means and levels from the observed cells.
     ///
     /// # Errors
-    /// When the table has no row or no column.
+    /// When the table has no row or no column, or numbers too large to scale.
     pub fn fit(table: &Table, encoding: Encoding) -> Result<Encoder> {
         if table.rows() == 0 {
             return Err(Error::EmptyTable { what: "rows" });
@@ -181,6 +181,9 @@ impl Encoder {
             known.push(Known::of(spec, &values));
             if !values.is_empty() {
                 features_of(j, spec, &values, encoding, &mut features);
+            }
+            if features.last().is_some_and(|f| !f.centre.is_finite() || !f.scale.is_finite()) {
+                return Err(Error::Extreme { column: spec.name.clone() });
             }
         }
         Ok(Encoder { schema: table.schema().clone(), encoding, features, known })
@@ -626,6 +629,15 @@ mod tests {
             damage(&mut damaged);
             assert!(matches!(damaged.validate(), Err(Error::ModelFile { .. })), "{damaged:?}");
         }
+    }
+
+    #[test]
+    fn numbers_too_large_to_scale_are_refused_by_name() {
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let table = Table::new(schema, vec![Column::numbers([Some(1e300), Some(-1e300), None])]).unwrap();
+        let standard = Encoding { scale: Scale::Standard, ..FLAGS };
+        assert!(matches!(Encoder::fit(&table, standard), Err(Error::Extreme { column }) if column == "x"));
+        assert!(Encoder::fit(&table, FLAGS).is_ok());
     }
 
     #[test]

@@ -64,6 +64,12 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// Numbers so large that their range or spread is not finite.
+    #[error("column `{column}`: its numbers are too large to compute with")]
+    Extreme {
+        /// The column.
+        column: String,
+    },
     /// A code that is no index into the column's levels.
     #[error("column `{column}`, row {row}: expected a code below {levels}, got `{code}`")]
     Level {
@@ -231,6 +237,7 @@ impl Error {
             Error::DuplicateColumn { .. }
             | Error::Length { .. }
             | Error::Infinite { .. }
+            | Error::Extreme { .. }
             | Error::Level { .. }
             | Error::Kind { .. }
             | Error::EmptyTable { .. }
@@ -255,6 +262,9 @@ impl Error {
             Error::UnknownParameter { valid, .. } => Some(format!("it has: {}", valid.join(", "))),
             Error::DuplicateColumn { .. } => Some("rename one of them".to_owned()),
             Error::Infinite { .. } => Some("take infinities as missing with `--inf missing`".to_owned()),
+            Error::Extreme { column } => {
+                Some(format!("divide them by a constant, or pass the column through with `--ignore {column}`"))
+            }
             Error::EmptyColumn { .. } => {
                 Some("`--empty-columns keep`, `drop` or `constant` accept such a column".to_owned())
             }

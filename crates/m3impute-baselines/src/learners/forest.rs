@@ -243,8 +243,10 @@ impl Forest {
         self.starts.truncate(leaves + 1);
         self.values.truncate(values);
         self.shares.truncate(values);
-        (self.nodes.shrink_to_fit(), self.starts.shrink_to_fit());
-        (self.values.shrink_to_fit(), self.shares.shrink_to_fit());
+        self.nodes.shrink_to_fit();
+        self.starts.shrink_to_fit();
+        self.values.shrink_to_fit();
+        self.shares.shrink_to_fit();
     }
 
     /// How many trees there are.

@@ -84,7 +84,7 @@ impl Dice {
     }
 
     /// The next 32 bits (splitmix64).
-    pub fn next(&mut self) -> u32 {
+    pub fn roll(&mut self) -> u32 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -94,12 +94,12 @@ impl Dice {
 
     /// A whole number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
-        ((u64::from(self.next()) * n as u64) >> 32) as usize
+        ((u64::from(self.roll()) * n as u64) >> 32) as usize
     }
 
     /// A number in [0, 1).
     pub fn share(&mut self) -> f32 {
-        (self.next() >> 8) as f32 / (1 << 24) as f32
+        (self.roll() >> 8) as f32 / (1 << 24) as f32
     }
 }
 

@@ -98,8 +98,8 @@ impl MatrixModel for Forests {
         }
         let mut rulers = Vec::with_capacity(width);
         let mut forests = Vec::with_capacity(width);
-        for f in 0..width {
-            let (levels, start, known) = (state.levels[f], starts[f], file.f64s(&format!("{f}.known"))?.1);
+        for (f, (&levels, &start)) in state.levels.iter().zip(starts).enumerate() {
+            let known = file.f64s(&format!("{f}.known"))?.1;
             let rising = known.iter().all(|k| k.is_finite()) && known.windows(2).all(|k| k[0] < k[1]);
             let starts_well = if levels > 0 { (0.0..levels as f32).contains(&start) } else { start.is_finite() };
             if !rising || !starts_well || known.is_empty() != (levels > 0) {

@@ -59,7 +59,12 @@ pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
     out.push_str(&columns_table(table, findings));
     let incomplete: usize = patterns.iter().filter(|p| !p.columns.is_empty()).map(|p| p.rows).sum();
     if incomplete > 0 {
-        let _ = writeln!(out, "\n{} of {} incomplete. Missing together:", thousands(incomplete), count(table.rows(), "row"));
+        let _ = writeln!(
+            out,
+            "\n{} of {} incomplete. Missing together:",
+            thousands(incomplete),
+            count(table.rows(), "row")
+        );
         for pattern in patterns.iter().filter(|p| !p.columns.is_empty()).take(PATTERNS) {
             let _ = writeln!(out, "  {:>9}  {}", thousands(pattern.rows), shortened(&pattern.columns));
         }
@@ -109,10 +114,13 @@ fn values(finding: &Finding) -> String {
     if let (Some(min), Some(max)) = (finding.min, finding.max) {
         return format!("{min} to {max}");
     }
-    let named: Vec<String> = finding.top.iter().take(4).map(|(level, n)| format!("{level} {}", thousands(*n))).collect();
+    let named: Vec<String> =
+        finding.top.iter().take(4).map(|(level, n)| format!("{level} {}", thousands(*n))).collect();
     match finding.distinct {
         Some(distinct) if distinct > named.len() && named.is_empty() => format!("{} different", thousands(distinct)),
-        Some(distinct) if distinct > named.len() => format!("{}, ... ({} different)", named.join(", "), thousands(distinct)),
+        Some(distinct) if distinct > named.len() => {
+            format!("{}, ... ({} different)", named.join(", "), thousands(distinct))
+        }
         _ => named.join(", "),
     }
 }

@@ -59,9 +59,10 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
         HolesFrom::Mechanism { mechanism, repeats, .. } => format!("{mechanism}, {}", count(*repeats, "repeat")),
         HolesFrom::Given(_) => "given holes".to_owned(),
     };
-    let mut out = format!("{}: {} hidden ({:.1} %), {what}\n\n", input.name(), count(cells, "known cell"), 100.0 * rate);
+    let mut out =
+        format!("{}: {} hidden ({:.1} %), {what}\n\n", input.name(), count(cells, "known cell"), 100.0 * rate);
     out.push_str(&summary_table(&summary, manner));
-    out.push_str("\nMAE and RMSE: of numbers, each column scaled to 0..1 by its range, best first.\n");
+    out.push_str("\nMAE and RMSE are of numbers, each column scaled to 0..1 by its range; accuracy is of levels. Best first: by the\nmean of the ranks in MAE and accuracy.\n");
     for row in &summary {
         if let Some(error) = &row.error {
             out.push_str(&format!("{} failed: {error}\n", row.method));
@@ -73,7 +74,10 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
 /// The table to score on, and the holes: made by a mechanism, or given.
 fn holes(args: &EvaluateArgs, table: Table, manner: &Manner) -> Result<(Table, HolesFrom), Failure> {
     let Some(path) = &args.observed else {
-        return Ok((table, HolesFrom::Mechanism { mechanism: args.mechanism, rate: args.rate, repeats: args.repeats as usize }));
+        return Ok((
+            table,
+            HolesFrom::Mechanism { mechanism: args.mechanism, rate: args.rate, repeats: args.repeats as usize },
+        ));
     };
     let shown = m3impute_io::read_observed(path)?;
     if let Some(column) = table.schema().columns().get(shown.cols()) {

@@ -32,7 +32,10 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
     line(format!("learnt from  {}, fingerprint {}", count(header.rows, "row"), header.fingerprint));
     line(format!("holds        {} numbers in {}", thousands(numbers), count(file.tensors.len(), "tensor")));
     if let Some(params) = header.params.as_object().filter(|p| !p.is_empty()) {
-        let said: Vec<String> = params.iter().map(|(k, v)| format!("{k}={}", if v.is_null() { "auto".into() } else { v.to_string() })).collect();
+        let said: Vec<String> = params
+            .iter()
+            .map(|(k, v)| format!("{k}={}", if v.is_null() { "auto".into() } else { v.to_string() }))
+            .collect();
         line(format!("parameters   {}", said.join(" ").replace('"', "")));
     }
     line("columns".to_owned());
@@ -43,7 +46,8 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
             Role::Predict => "helps, keeps its holes",
             Role::Ignore => "passed through",
         };
-        let levels = if column.levels.is_empty() { String::new() } else { format!(", {}", count(column.levels.len(), "level")) };
+        let levels =
+            if column.levels.is_empty() { String::new() } else { format!(", {}", count(column.levels.len(), "level")) };
         line(format!("  {:<24} {}{levels}, {role}", column.name, column.kind));
     }
     header.notes.iter().for_each(|note| line(format!("note: {note}")));

@@ -64,11 +64,8 @@ fn as_json(spec: &MethodSpec) -> Value {
         .iter()
         .map(|(name, doc)| json!({"name": name, "doc": doc, "params": (spec.preset_values)(name)}))
         .collect();
-    let params: Vec<Value> = spec
-        .params
-        .iter()
-        .map(|p| json!({"name": p.name, "doc": p.doc, "expects": p.expects.to_string()}))
-        .collect();
+    let params: Vec<Value> =
+        spec.params.iter().map(|p| json!({"name": p.name, "doc": p.doc, "expects": p.expects.to_string()})).collect();
     json!({
         "name": spec.name, "summary": spec.summary, "not_for": spec.avoid, "inductive": spec.inductive,
         "randomised": spec.randomised, "default": spec.name == m3impute::DEFAULT_METHOD,

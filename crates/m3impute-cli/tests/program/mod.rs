@@ -108,5 +108,6 @@ impl Ran {
 
 /// The example that is shipped.
 pub fn penguins() -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/penguins.csv")).expect("the example is there")
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/penguins.csv"))
+        .expect("the example is there")
 }
