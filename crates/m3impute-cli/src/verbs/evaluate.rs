@@ -62,7 +62,8 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
     let mut out =
         format!("{}: {} hidden ({:.1} %), {what}\n\n", input.name(), count(cells, "known cell"), 100.0 * rate);
     out.push_str(&summary_table(&summary, manner));
-    out.push_str("\nMAE and RMSE are of numbers, each column scaled to 0..1 by its range; accuracy is of levels. Best first: by the\nmean of the ranks in MAE and accuracy.\n");
+    out.push_str("\nMAE and RMSE are of numbers, each column scaled to 0..1 by its range; accuracy is of levels.\n");
+    out.push_str("Best first, by the mean of the ranks in MAE and accuracy.\n");
     for row in &summary {
         if let Some(error) = &row.error {
             out.push_str(&format!("{} failed: {error}\n", row.method));

@@ -1,7 +1,6 @@
 //! Bad input gets an answer: the place, the offending text, the exit code, and nothing is written.
 
-mod program;
-use program::{Folder, penguins};
+use crate::program::{Folder, penguins};
 
 /// Runs `impute in.csv -o out.csv` on this content and expects a failure that leaves no output.
 fn impute_fails(content: impl AsRef<[u8]>, code: i32, texts: &[&str]) {

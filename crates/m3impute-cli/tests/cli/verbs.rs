@@ -1,7 +1,6 @@
 //! Every verb does what it says, on the shipped example.
 
-mod program;
-use program::{Folder, penguins};
+use crate::program::{Folder, penguins};
 
 fn cells(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split(',').collect()).collect()

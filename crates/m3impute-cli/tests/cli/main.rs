@@ -1,0 +1,6 @@
+//! The program as its users meet it.
+
+mod bad_input;
+mod pages;
+mod program;
+mod verbs;
