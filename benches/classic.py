@@ -41,10 +41,18 @@ def ours(arguments):
     """Wall seconds and peak resident bytes of a command of ours."""
     start = time.perf_counter()
     process = subprocess.Popen([str(EXE), *map(str, arguments), "--quiet"])
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
+    peak = 0
+    while process.poll() is None:
+        # Not from `wait4`: that counts the pages of this script too, from before the program was loaded.
+        try:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+        except OSError:
+            break
+        peak = max([peak, *(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))])
+        time.sleep(0.005)
+    if process.wait():
         sys.exit(f"failed: m3impute {' '.join(map(str, arguments))}")
-    return time.perf_counter() - start, usage.ru_maxrss * 1024
+    return time.perf_counter() - start, peak
 
 
 def best_of(repeats, work):

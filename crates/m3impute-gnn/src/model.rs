@@ -1,0 +1,323 @@
+//! Encoder and head with their weights: a pass forward, and one forward and back.
+//!
+//! Large tables are predicted in chunks of cells, so that memory holds the states of the edges and one chunk. The tables
+//! of embeddings and peers then enter the tape of a chunk as inputs; their gradients are summed over the chunks, in
+//! order, and carried back through the encoder at the end. The numbers are those of one piece, up to rounding.
+
+use crate::encoder::{Embeddings, Encoder};
+use crate::graph::Shown;
+use crate::head::{Head, Plan, Tables, Targets, Variant};
+use crate::layers::Gnn;
+use crate::pass::Pass;
+use crate::peers::unit;
+use crate::units::{PeerTables, Peers};
+use m3impute_core::{Result, Run};
+use m3impute_nn::{Matrix, Params, Tape, Var};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Rows of 128 numbers that the cells of a step may have on the tape, counted once for each cell and each peer.
+const MOST_ROWS: usize = 64 * 1024;
+/// As many have the chunks that they are cut into when there are more.
+const CHUNK_ROWS: usize = 12 * 1024;
+
+/// How the nodes start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// From the values and what is missing, as in M3-Impute.
+    Values,
+    /// From ones and one-hot vectors, as in GRAPE.
+    Ones,
+}
+
+/// The shape of a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Architecture {
+    /// How the nodes start.
+    pub start: Start,
+    /// The layers of message passing.
+    pub gnn: Gnn,
+    /// How many of them.
+    pub layers: usize,
+    /// The width of states.
+    pub width: usize,
+    /// What stands on top.
+    pub variant: Variant,
+    /// How many peers a cell has.
+    pub peers: usize,
+    /// The number of levels of each feature that is predicted by softmax, 0 for the others: one entry a feature.
+    pub levels: Vec<u32>,
+}
+
+/// A model and its weights.
+#[derive(Clone, Debug)]
+pub struct Model {
+    architecture: Architecture,
+    /// The weights.
+    pub params: Params,
+    /// The encoder.
+    pub encoder: Encoder,
+    /// The head.
+    pub head: Head,
+    /// See [`MOST_ROWS`] and [`CHUNK_ROWS`].
+    chunk_rows: [usize; 2],
+}
+
+/// What a chunk adds to the gradients of the tables.
+struct Seeds {
+    samples: Matrix,
+    features: Matrix,
+    peers: Option<[Matrix; 2]>,
+}
+
+impl Model {
+    /// A model with fresh weights, as PyTorch starts them.
+    pub fn new(architecture: Architecture, rng: &mut ChaCha8Rng) -> Model {
+        let nodes = Matrix::from_fn(architecture.levels.len(), architecture.width, |_, _| unit(rng));
+        Model::with_feature_nodes(architecture, Arc::new(nodes), rng)
+    }
+
+    /// A model with fresh weights and these fixed vectors of the features, `[m, d]`.
+    pub fn with_feature_nodes(architecture: Architecture, nodes: Arc<Matrix>, rng: &mut ChaCha8Rng) -> Model {
+        let Architecture { start, gnn, layers, width, variant, peers, ref levels } = architecture;
+        let mut params = Params::new();
+        let encoder = match start {
+            Start::Values => Encoder::from_values(&mut params, gnn, layers, nodes, rng),
+            Start::Ones => Encoder::from_ones(&mut params, gnn, layers, levels.len(), width, rng),
+        };
+        let levels: Arc<[u32]> = levels.as_slice().into();
+        let head = Head::new(&mut params, variant, (levels.len(), width, peers), &levels, rng);
+        Model { architecture, params, encoder, head, chunk_rows: [MOST_ROWS, CHUNK_ROWS] }
+    }
+
+    /// Its shape.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// The pairs of peers and target features of these cells.
+    pub fn peers(&self, shown: &crate::graph::Patterns, targets: &Targets) -> Option<Peers> {
+        let has = self.architecture.variant.has_peers();
+        has.then(|| Peers::of(shown, &targets.columns, &targets.peers, targets.k))
+    }
+
+    /// Computes the loss of cells with these values and adds its gradient to that of the weights.
+    pub fn learn(
+        &mut self,
+        tapes: &mut [Tape; 2],
+        (shown, targets, values): (&Shown, &Targets, &[f32]),
+        (dropout, key): (f32, u64),
+    ) -> f32 {
+        let [tape, chunk_tape] = tapes;
+        tape.reset();
+        let peers = self.peers(&shown.patterns, targets);
+        let chunk = self.chunk(targets.len());
+        let mut pass = Pass::new(tape, &self.params).with_dropout(dropout, key);
+        let Embeddings { samples, features, .. } = self.encoder.forward(&mut pass, shown);
+        let known = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
+        let tables = Tables { samples, features, peers: known };
+        if targets.len() <= chunk {
+            let plan = Plan::new(&shown.patterns, targets, peers.as_ref(), 0..targets.len(), false);
+            let answer = self.head.predict(&mut pass, tables, &plan);
+            let loss = self.head.loss(&mut pass, answer, &plan, values);
+            let value = tape.scalar(loss);
+            tape.backward(loss, &mut self.params);
+            return value;
+        }
+        drop(pass);
+
+        let zeros = |var: Var| Matrix::zeros(tape.shape(var).0, tape.shape(var).1);
+        let mut seeds = Seeds {
+            samples: zeros(samples),
+            features: zeros(features),
+            peers: known.map(|p| [zeros(p.relevance), zeros(p.masked)]),
+        };
+        let mut total = 0.0;
+        for from in (0..targets.len()).step_by(chunk) {
+            let cells = from..(from + chunk).min(targets.len());
+            let share = cells.len() as f32 / targets.len() as f32;
+            let plan = Plan::new(&shown.patterns, targets, peers.as_ref(), cells.clone(), true);
+            chunk_tape.reset();
+            let inputs = enter(tape, chunk_tape, tables, &plan);
+            // Dropout of a chunk has keys of its own, far from those of the encoder and of other chunks.
+            let mut pass =
+                Pass::new(chunk_tape, &self.params).with_dropout(dropout, key.wrapping_add((from as u64) << 20));
+            let answer = self.head.predict(&mut pass, inputs, &plan);
+            let loss = self.head.loss(&mut pass, answer, &plan, &values[cells]);
+            let loss = pass.tape.scale(loss, share);
+            total += f64::from(chunk_tape.scalar(loss));
+            chunk_tape.backward(loss, &mut self.params);
+            seeds.add(chunk_tape, inputs, &plan);
+        }
+        let mut parts = vec![(samples, seeds.samples), (features, seeds.features)];
+        if let (Some(known), Some([relevance, masked])) = (known, seeds.peers) {
+            parts.extend([(known.relevance, relevance), (known.masked, masked)]);
+        }
+        // The gradient of the sum of `table * seed` with respect to the table is the seed.
+        let sums = parts.into_iter().map(|(table, seed)| {
+            let seed = tape.constant(seed);
+            let product = tape.mul(table, seed);
+            tape.sum(product)
+        });
+        let sums: Vec<Var> = sums.collect();
+        let all = sums.into_iter().reduce(|a, b| tape.add(a, b)).expect("there are tables");
+        tape.backward(all, &mut self.params);
+        total as f32
+    }
+
+    /// Predicts cells of the table that is shown.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn predict(&self, tape: &mut Tape, shown: &Shown, targets: &Targets, run: &Run) -> Result<Vec<f32>> {
+        let (samples, features) = self.encoder.infer(tape, &self.params, shown, run)?;
+        self.predict_from(tape, &shown.patterns, &[samples, features.embeddings], targets, run)
+    }
+
+    /// Predicts cells from the embeddings of samples and features.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn predict_from(
+        &self,
+        tape: &mut Tape,
+        patterns: &crate::graph::Patterns,
+        embeddings: &[Arc<Matrix>; 2],
+        targets: &Targets,
+        run: &Run,
+    ) -> Result<Vec<f32>> {
+        run.check()?;
+        let peers = self.peers(patterns, targets);
+        let known = run.install(|| {
+            tape.reset();
+            let mut pass = Pass::new(tape, &self.params);
+            let [samples, features] = embeddings.each_ref().map(|x| pass.tape.constant_shared(x));
+            let known = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
+            known.map(|p| [p.relevance, p.masked].map(|var| Arc::new(tape.value(var).clone())))
+        });
+        let mut values = Vec::with_capacity(targets.len());
+        let chunk = self.chunk(usize::MAX);
+        for from in (0..targets.len()).step_by(chunk) {
+            run.check()?;
+            let cells = from..(from + chunk).min(targets.len());
+            values.extend(run.install(|| {
+                tape.reset();
+                let plan = Plan::new(patterns, targets, peers.as_ref(), cells, false);
+                let mut pass = Pass::new(tape, &self.params);
+                let [samples, features] = embeddings.each_ref().map(|x| pass.tape.constant_shared(x));
+                let peers = known.as_ref().map(|known| {
+                    let [relevance, masked] = known.each_ref().map(|x| pass.tape.constant_shared(x));
+                    PeerTables { relevance, masked }
+                });
+                let answer = self.head.predict(&mut pass, Tables { samples, features, peers }, &plan);
+                self.head.values(&mut pass, answer, &plan)
+            }));
+        }
+        Ok(values)
+    }
+
+    /// How many of so many cells are predicted at a time.
+    fn chunk(&self, cells: usize) -> usize {
+        let peers = if self.architecture.variant.has_peers() { self.architecture.peers } else { 0 };
+        let [most, part] = self.chunk_rows.map(|rows| (rows * 128 / self.architecture.width / (1 + peers)).max(8));
+        if cells <= most { most } else { part }
+    }
+}
+
+/// Enters the rows of the tables that the plan refers to as inputs of the tape of a chunk.
+fn enter(from: &Tape, to: &mut Tape, tables: Tables, plan: &Plan) -> Tables {
+    let used = plan.rows.as_ref().expect("the plan of a chunk is compact");
+    let mut input = |var: Var, rows: &[u32]| {
+        let all = from.value(var);
+        let mut some = Vec::with_capacity(rows.len() * all.cols());
+        rows.iter().for_each(|&i| some.extend_from_slice(all.row(i as usize)));
+        to.input(Matrix::from_vec(rows.len(), all.cols(), some).expect("whole rows"))
+    };
+    let samples = input(tables.samples, &used.samples);
+    let peers = tables
+        .peers
+        .map(|p| PeerTables { relevance: input(p.relevance, &used.relevance), masked: input(p.masked, &used.masked) });
+    Tables { samples, features: to.input(from.value(tables.features).clone()), peers }
+}
+
+impl Seeds {
+    fn add(&mut self, tape: &Tape, inputs: Tables, plan: &Plan) {
+        let used = plan.rows.as_ref().expect("the plan of a chunk is compact");
+        let add = |to: &mut Matrix, var: Var, rows: Option<&[u32]>| {
+            let Some(grad) = tape.grad(var) else { return };
+            for i in 0..grad.rows() {
+                let row = to.row_mut(rows.map_or(i, |rows| rows[i] as usize));
+                row.iter_mut().zip(grad.row(i)).for_each(|(a, b)| *a += b);
+            }
+        };
+        add(&mut self.samples, inputs.samples, Some(&used.samples));
+        add(&mut self.features, inputs.features, None);
+        if let (Some([relevance, masked]), Some(peers)) = (&mut self.peers, inputs.peers) {
+            add(relevance, peers.relevance, Some(&used.relevance));
+            add(masked, peers.masked, Some(&used.masked));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Cells;
+    use m3impute_core::Run;
+    use rand_chacha::rand_core::SeedableRng;
+
+    fn architecture(variant: Variant, levels: Vec<u32>) -> Architecture {
+        Architecture { start: Start::Values, gnn: Gnn::EgSage, layers: 2, width: 16, variant, peers: 2, levels }
+    }
+
+    fn cells() -> Cells {
+        let x: Vec<f64> = (0..60).map(|i| f64::from(i * 7 % 5) / 4.0).collect();
+        let observed: Vec<bool> = (0..60).map(|i| i % 7 != 3).collect();
+        Cells::observed(3, &x, &observed)
+    }
+
+    fn targets(cells: &Cells) -> Targets {
+        let peers = cells.rows.iter().flat_map(|&r| [(r + 3) % 20, (r * 3 + 1) % 20]).collect();
+        Targets { rows: cells.rows.clone(), columns: cells.columns.clone(), peers, k: 2 }
+    }
+
+    #[test]
+    fn chunks_of_cells_learn_and_predict_what_all_at_once_do() {
+        let cells = cells();
+        let (shown, targets) = (Shown::new(&cells.subset(|i| i % 3 != 0), 1e-4), targets(&cells));
+        for variant in [Variant::Full, Variant::Init, Variant::InitFcu, Variant::InitScu] {
+            let run = |chunk_rows| {
+                let mut model = Model::new(architecture(variant, vec![0, 3, 0]), &mut ChaCha8Rng::seed_from_u64(4));
+                model.chunk_rows = chunk_rows;
+                let loss = model.learn(&mut Default::default(), (&shown, &targets, &cells.values), (0.0, 0));
+                let run = Run::new(0, 1).unwrap();
+                let values = model.predict(&mut Tape::inference(), &shown, &targets, &run).unwrap();
+                let grads: Vec<f32> =
+                    model.params.ids().flat_map(|id| model.params.grad(id).as_slice().to_vec()).collect();
+                (loss, values, grads)
+            };
+            let (whole, chunked) = (run([MOST_ROWS, CHUNK_ROWS]), run([1, 1]));
+            assert!((whole.0 - chunked.0).abs() < 1e-6, "{variant:?}");
+            assert_eq!(whole.1, chunked.1, "{variant:?}");
+            let largest = whole.2.iter().fold(0.0f32, |m, g| m.max(g.abs()));
+            assert!(largest > 0.0);
+            for (a, b) in whole.2.iter().zip(&chunked.2) {
+                assert!((a - b).abs() < 1e-5 * largest, "{variant:?}: {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_with_levels_is_predicted_as_one_of_them() {
+        let cells = cells();
+        let (shown, targets) = (Shown::new(&cells, 1e-4), targets(&cells));
+        let model = Model::new(architecture(Variant::Full, vec![0, 5, 0]), &mut ChaCha8Rng::seed_from_u64(4));
+        let run = Run::new(0, 1).unwrap();
+        let values = model.predict(&mut Tape::inference(), &shown, &targets, &run).unwrap();
+        for (value, _) in values.iter().zip(&targets.columns).filter(|(_, column)| **column == 1) {
+            assert!([0.0, 0.25, 0.5, 0.75, 1.0].contains(value), "{value}");
+        }
+    }
+}

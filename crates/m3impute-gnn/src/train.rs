@@ -1,0 +1,290 @@
+//! The training loop, as published: in each epoch some observed cells are dropped from the graph, all observed cells are
+//! predicted, and Adam takes a step on the mean squared error.
+
+use crate::cost::step_flops;
+use crate::graph::{Cells, Shown};
+use crate::head::Targets;
+use crate::model::Model;
+use crate::peers::{PeerSource, Sampling, unit};
+use m3impute_core::{Error, Result, Run};
+use m3impute_nn::{Adam, AdamParams, Tape};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+use std::time::{Duration, Instant};
+
+/// The similarities behind the peers are renewed after so many epochs.
+const REFRESH: u64 = 100;
+/// Cells whose peers are drawn from one random stream: fixed, so that threads change nothing.
+const PEER_BLOCK: usize = 1024;
+
+/// How a model is trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Training {
+    /// How many epochs, each of one step.
+    pub epochs: u64,
+    /// The step of Adam.
+    pub learning_rate: f32,
+    /// The share of observed cells that an epoch shows.
+    pub keep: f32,
+    /// The rate of dropout.
+    pub dropout: f32,
+    /// What stands for a value that is not shown.
+    pub epsilon: f32,
+    /// How peers are drawn.
+    pub sampling: Sampling,
+}
+
+/// A model in training.
+#[derive(Debug)]
+pub struct Trainer {
+    model: Model,
+    training: Training,
+    cells: Cells,
+    /// The graph of all observed cells.
+    whole: Shown,
+    adam: Adam,
+    /// Of the encoder, and of chunks of cells.
+    tapes: [Tape; 2],
+    peers: Option<PeerSource>,
+    /// What the last epoch showed.
+    last: Option<Shown>,
+    epoch: u64,
+}
+
+impl Trainer {
+    /// Training from the model's weights on the observed cells.
+    pub fn new(model: Model, training: Training, cells: Cells, run: &Run) -> Trainer {
+        let whole = Shown::new(&cells, training.epsilon);
+        let adam = Adam::new(&model.params, AdamParams::default());
+        let mut trainer = Trainer {
+            model,
+            training,
+            cells,
+            whole,
+            adam,
+            tapes: Default::default(),
+            peers: None,
+            last: None,
+            epoch: 0,
+        };
+        trainer.renew_peers(run);
+        trainer
+    }
+
+    /// How many epochs are done.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The model as it is now.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The graph of all observed cells.
+    pub fn whole(&self) -> &Shown {
+        &self.whole
+    }
+
+    /// One epoch; returns its loss.
+    ///
+    /// # Errors
+    /// When the run is cancelled, or the loss is not finite.
+    pub fn step(&mut self, method: &'static str, run: &Run) -> Result<f32> {
+        run.check()?;
+        if self.epoch > 0 && self.epoch.is_multiple_of(REFRESH) {
+            self.renew_peers(run);
+        }
+        let mut of_cells = run.rng("shown cells", self.epoch);
+        let of_peers = run.rng("peers", self.epoch);
+        let key = run.rng("dropout", self.epoch).next_u64();
+        let loss = run.install(|| {
+            let kept = self.cells.subset(|_| unit(&mut of_cells) < self.training.keep);
+            let shown = Shown::new(&kept, self.training.epsilon);
+            let targets = self.targets(&self.cells, of_peers);
+            self.model.params.zero_grads();
+            let batch = (&shown, &targets, &self.cells.values[..]);
+            let loss = self.model.learn(&mut self.tapes, batch, (self.training.dropout, key));
+            self.adam.step(&mut self.model.params, self.training.learning_rate);
+            self.last = Some(shown);
+            loss
+        });
+        self.epoch += 1;
+        if loss.is_finite() {
+            Ok(loss)
+        } else {
+            let place = format!("the loss of epoch {} (a smaller `learning_rate` may help)", self.epoch);
+            Err(Error::NotFinite { method, place })
+        }
+    }
+
+    /// Trains for the epochs that are left, or until the budget of the run is spent. Says so if it was.
+    ///
+    /// # Errors
+    /// When the run is cancelled, or the loss is not finite.
+    pub fn train(&mut self, method: &'static str, run: &mut Run) -> Result<Option<String>> {
+        let (started, first, total) = (Instant::now(), self.epoch, self.training.epochs);
+        let mut reported = Duration::ZERO;
+        while self.epoch < total {
+            if run.is_spent() {
+                return Ok(Some(format!("the time was spent after {} of {total} epochs", self.epoch)));
+            }
+            let loss = self.step(method, run)?;
+            let passed = started.elapsed();
+            if passed - reported > Duration::from_millis(100) || self.epoch == total {
+                reported = passed;
+                let rate = (self.epoch - first) as f64 / passed.as_secs_f64();
+                let left = (total - self.epoch) as f64 / rate;
+                let note = format!("loss {loss:.5}, {rate:.1} epochs/s, {} left", spoken(left));
+                run.report("training", self.epoch, total, note);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The floating-point operations of an epoch, counted on one draw of shown cells and peers.
+    pub fn step_flops(&self, run: &Run) -> f64 {
+        let mut rng = run.rng("shown cells", self.epoch);
+        let kept = self.cells.subset(|_| unit(&mut rng) < self.training.keep);
+        let targets = self.targets(&self.cells, run.rng("peers", self.epoch));
+        step_flops(&self.model, &Shown::new(&kept, self.training.epsilon), &targets)
+    }
+
+    /// Predicts cells of the table, such as its holes, from all observed cells.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn predict(&mut self, cells: &Cells, run: &Run) -> Result<Vec<f32>> {
+        // What training needs on its tapes is not needed meanwhile.
+        self.tapes = Default::default();
+        let of_peers = run.rng("peers of predictions", self.epoch);
+        let targets = run.install(|| self.targets(cells, of_peers));
+        self.model.predict(&mut Tape::inference(), &self.whole, &targets, run)
+    }
+
+    /// The model, with what it was trained on.
+    pub fn finish(self) -> (Model, Cells, Shown) {
+        (self.model, self.cells, self.whole)
+    }
+
+    /// The published code takes the similarities from the cells that the epoch before has shown.
+    fn renew_peers(&mut self, run: &Run) {
+        let architecture = self.model.architecture();
+        if !architecture.variant.has_peers() {
+            return;
+        }
+        let shown = self.last.as_ref().unwrap_or(&self.whole);
+        let mut rng = run.rng("shared records", self.epoch);
+        self.peers = self
+            .model
+            .encoder
+            .sample_vectors(shown)
+            .map(|vectors| PeerSource::new(self.training.sampling, vectors, architecture.peers, &mut rng));
+    }
+
+    /// The cells with peers for each.
+    fn targets(&self, cells: &Cells, mut rng: ChaCha8Rng) -> Targets {
+        let mut key = [0; 32];
+        rng.fill_bytes(&mut key);
+        let k = self.model.architecture().peers;
+        let peers = self.peers.as_ref().map_or(Vec::new(), |source| {
+            let blocks: Vec<Vec<u32>> = cells
+                .rows
+                .par_chunks(PEER_BLOCK)
+                .enumerate()
+                .map(|(block, rows)| {
+                    let mut rng = ChaCha8Rng::from_seed(key);
+                    rng.set_stream(block as u64);
+                    let mut peers = Vec::with_capacity(rows.len() * k);
+                    rows.iter().for_each(|&row| source.draw(row, k, &mut rng, &mut peers));
+                    peers
+                })
+                .collect();
+            blocks.concat()
+        });
+        Targets { rows: cells.rows.clone(), columns: cells.columns.clone(), peers, k }
+    }
+}
+
+/// Seconds as a person would say them.
+fn spoken(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..100 => format!("{whole} s"),
+        100..6000 => format!("{} min", whole.div_ceil(60)),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::Variant;
+    use crate::layers::Gnn;
+    use crate::model::{Architecture, Start};
+    use m3impute_core::Cancel;
+
+    fn training() -> Training {
+        Training { epochs: 60, learning_rate: 3e-3, keep: 0.5, dropout: 0.1, epsilon: 1e-4, sampling: Sampling::Cosine }
+    }
+
+    /// Two columns, the second the same as the first, with holes.
+    fn trainer(sampling: Sampling, rows: usize, run: &Run) -> Trainer {
+        let x: Vec<f64> = (0..2 * rows).map(|i| (i / 2 * 7 % 11) as f64 / 10.0).collect();
+        let observed: Vec<bool> = (0..2 * rows).map(|i| i % 5 != 2).collect();
+        let architecture = Architecture {
+            start: Start::Values,
+            gnn: Gnn::EgSage,
+            layers: 2,
+            width: 16,
+            variant: Variant::Full,
+            peers: 3,
+            levels: vec![0; 2],
+        };
+        let model = Model::new(architecture, &mut run.rng("weights", 0));
+        Trainer::new(model, Training { sampling, ..training() }, Cells::observed(2, &x, &observed), run)
+    }
+
+    #[test]
+    fn training_lowers_the_loss() {
+        let run = Run::new(1, 1).unwrap();
+        let mut trainer = trainer(Sampling::Cosine, 40, &run);
+        let losses: Vec<f32> = (0..60).map(|_| trainer.step("m3", &run).unwrap()).collect();
+        let mean = |l: &[f32]| l.iter().sum::<f32>() / l.len() as f32;
+        assert!(mean(&losses[50..]) < 0.8 * mean(&losses[..10]), "{losses:?}");
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let weights = |threads| {
+            let run = Run::new(2, threads).unwrap();
+            let mut trainer = trainer(Sampling::Shared, 300, &run);
+            let losses: Vec<f32> = (0..3).map(|_| trainer.step("m3", &run).unwrap()).collect();
+            let holes = Cells::missing(2, &[0.0; 600], &[true, false].repeat(300));
+            (losses, trainer.predict(&holes, &run).unwrap())
+        };
+        assert_eq!(weights(1), weights(3));
+    }
+
+    #[test]
+    fn a_cancelled_run_stops_and_a_spent_one_says_so() {
+        let cancel = Cancel::default();
+        let mut run = Run::new(1, 1).unwrap().cancelled_by(cancel.clone());
+        let mut trainer = trainer(Sampling::Uniform, 10, &run);
+        cancel.cancel();
+        assert!(matches!(trainer.train("m3", &mut run), Err(Error::Cancelled)));
+        let mut run = Run::new(1, 1).unwrap().within(Duration::ZERO);
+        let note = trainer.train("m3", &mut run).unwrap();
+        assert_eq!(note.as_deref(), Some("the time was spent after 0 of 60 epochs"));
+    }
+
+    #[test]
+    fn a_loss_that_is_not_finite_is_an_error() {
+        let run = Run::new(1, 1).unwrap();
+        let mut trainer = trainer(Sampling::Cosine, 10, &run);
+        trainer.training.learning_rate = f32::NAN;
+        let mut steps = (0..3).map(|_| trainer.step("m3", &run));
+        assert!(steps.any(|s| matches!(s, Err(Error::NotFinite { .. }))));
+    }
+}
