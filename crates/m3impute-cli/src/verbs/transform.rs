@@ -38,12 +38,20 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
     let mut fallbacks: Vec<Fallback> = Vec::new();
     let written = target.write(|to| {
         let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
-        while let Some(document) = run.install(|| chunks.next())? {
+        let pool = run.pool().clone();
+        let mut next = pool.install(|| chunks.next())?;
+        while let Some(document) = next {
             run.check()?;
-            let imputation = fitted.transform(document.table(), &mut run)?;
             rows += document.table().rows();
-            run.install(|| writer.write(&document, Change::Fill(&imputation.table)))?;
-            add_up(&mut fallbacks, imputation.fallbacks);
+            let fill = || -> Result<Vec<Fallback>, Failure> {
+                let imputation = fitted.transform(document.table(), &mut run)?;
+                writer.write(&document, Change::Fill(&imputation.table))?;
+                Ok(imputation.fallbacks)
+            };
+            // One chunk is read while the one before is filled and written.
+            let (ahead, filled) = pool.install(|| rayon::join(|| chunks.next(), fill));
+            add_up(&mut fallbacks, filled?);
+            next = ahead?;
         }
         writer.finish()?;
         Ok(())
