@@ -106,7 +106,7 @@ pub struct ReadArgs {
 
     /// Take these texts as missing, instead of the usual ones
     ///
-    /// The usual ones: an empty cell, and NA, N/A, NaN, nan, null, NULL, <NA>, #N/A without quotes; None in columns of
+    /// The usual ones: an empty cell, and NA, N/A, NaN, nan, null, NULL, `<NA>`, #N/A without quotes; None in columns of
     /// numbers; and one token such as ? or - in a column that is numbers otherwise.
     #[arg(long, value_name = "TOKEN,...", value_delimiter = ',', help_heading = "Reading")]
     pub na: Option<Vec<String>>,
