@@ -195,6 +195,7 @@ impl MatrixMethod for MissForest {
         sweeps.go(run, true)?;
         sweeps.learn_complete_columns(run)?;
         sweeps.answer(data);
+        sweeps.say_what_is_kept();
         let notes = std::mem::take(&mut sweeps.notes);
         Ok(Learnt { model: Forests::new(self.params.rounds, sweeps.rulers, sweeps.order, sweeps.forests), notes })
     }
@@ -219,6 +220,8 @@ fn levels(meaning: Meaning) -> usize {
 const KEPT_NODES: usize = 6_000_000;
 /// Columns with fewer observed cells are not tuned: there is nothing to tell good from bad.
 const TUNE_FROM: usize = 30;
+/// The share of the time that tuning may take, where the time is limited.
+const TUNE_SHARE: f64 = 0.3;
 /// More rows than this are not looked at to tune a column.
 const TUNE_ROWS: usize = 3000;
 const TUNE_FOLDS: usize = 3;
@@ -352,8 +355,13 @@ impl<'a> Sweeps<'a> {
                 }
             }
         }
+        let reserved = run.time_left().map(|t| t.mul_f64(1.0 - TUNE_SHARE));
         for (at, &f) in columns.iter().enumerate() {
             run.report("tuning", at as u64, columns.len() as u64, "");
+            if run.time_left().zip(reserved).is_some_and(|(left, reserved)| left < reserved) {
+                self.notes.push(format!("the time for tuning was up: {} columns are not tuned", columns.len() - at));
+                break;
+            }
             let mut rows = self.shown[f].clone();
             if choices.len() < 2 || rows.len() < TUNE_FROM || w < 2 {
                 continue;
@@ -419,6 +427,16 @@ impl<'a> Sweeps<'a> {
             self.forests[f] = Some(forest);
         }
         Ok(())
+    }
+
+    /// New rows are filled by fewer trees than were grown, where the model would be too large.
+    fn say_what_is_kept(&mut self) {
+        let with_holes = (0..self.rulers.len()).filter(|&f| !self.holes[f].is_empty());
+        let kept = with_holes.filter_map(|f| self.forests[f].as_ref()).map(Forest::trees).min();
+        if let Some(kept) = kept.filter(|&kept| kept < self.params.trees) {
+            self.notes
+                .push(format!("the model keeps {kept} or more of {} trees a column for new rows", self.params.trees));
+        }
     }
 
     /// Fewer trees, where those of all columns would make too large a model.
