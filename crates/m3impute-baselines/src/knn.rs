@@ -461,16 +461,7 @@ mod tests {
 
     #[test]
     fn a_saved_model_fills_rows_the_same_in_any_company() {
-        let mut run = Run::new(0, 1).unwrap();
-        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
-        let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
-        let mut bytes = Vec::new();
-        fitted.save(&mut bytes).unwrap();
-        let loaded = (SPEC.load)(&ModelFile::read(&bytes).unwrap()).unwrap();
-        let whole = loaded.transform(&table(), &mut run).unwrap().table;
-        assert_eq!(whole, fitted.transform(&table(), &mut run).unwrap().table);
-        let alone = fitted.transform(&table().select_rows(&[4]), &mut run).unwrap().table;
-        assert_eq!(alone, whole.select_rows(&[4]));
+        crate::fixture::check_saved_models(&SPEC);
     }
 
     #[test]

@@ -14,6 +14,8 @@
 //! ```
 
 mod factors;
+#[cfg(test)]
+mod fixture;
 mod heldout;
 mod knn;
 pub mod learners;

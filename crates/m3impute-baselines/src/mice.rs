@@ -338,68 +338,22 @@ impl Regressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use m3impute_core::{Column, ColumnSpec, Kind, Schema, Settings, Table};
-
-    /// `y` is twice `x`, and `side` says whether `x` is above 5; a hole in each of the last two.
-    fn table() -> Table {
-        let schema = Schema::new(vec![
-            ColumnSpec::new("x", Kind::Continuous),
-            ColumnSpec::new("y", Kind::Continuous),
-            ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
-        ])
-        .unwrap();
-        let x = (0..12).map(f64::from);
-        let columns = vec![
-            Column::numbers(x.clone().map(Some)),
-            Column::numbers(x.clone().map(|v| (v != 9.0).then_some(2.0 * v))),
-            Column::codes(x.map(|v| (v != 2.0).then_some(u32::from(v > 5.0)))),
-        ];
-        Table::new(schema, columns).unwrap()
-    }
-
-    fn settings(preset: &str, params: &[(&str, &str)]) -> Settings {
-        let params = params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Settings { preset: Some(preset.to_owned()), params, ..Settings::default() }
-    }
-
-    fn impute(settings: &Settings) -> Table {
-        let out = (SPEC.build)(settings).unwrap().impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
-        assert!(out.fallbacks.is_empty());
-        out.table
-    }
+    use crate::fixture::{check_new_hole, check_saved_models, impute, settings, table};
 
     #[test]
     fn a_saved_model_fills_rows_the_same_in_any_company() {
-        for preset in ["default", "paper"] {
-            let mut run = Run::new(0, 1).unwrap();
-            let imputer = (SPEC.build)(&settings(preset, &[])).unwrap();
-            let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
-            let mut bytes = Vec::new();
-            fitted.save(&mut bytes).unwrap();
-            let loaded = (SPEC.load)(&ModelFile::read(&bytes).unwrap()).unwrap();
-            let whole = loaded.transform(&table(), &mut run).unwrap().table;
-            assert_eq!(whole, fitted.transform(&table(), &mut run).unwrap().table);
-            let alone = fitted.transform(&table().select_rows(&[9]), &mut run).unwrap().table;
-            assert_eq!(alone, whole.select_rows(&[9]));
-        }
+        check_saved_models(&SPEC);
     }
 
     #[test]
     fn a_column_that_was_complete_is_filled_in_new_rows() {
-        let mut run = Run::new(0, 1).unwrap();
-        let fitted = (SPEC.build)(&settings("default", &[])).unwrap();
-        let fitted = fitted.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
-        let mut row = table().select_rows(&[10]);
-        row.hide(0, 0);
-        let out = fitted.transform(&row, &mut run).unwrap();
-        assert!(out.fallbacks.is_empty());
-        assert!(out.table.number(0, 0) > 7.0, "{}", out.table.number(0, 0));
+        check_new_hole(&SPEC);
     }
 
     #[test]
     fn a_linear_relation_is_found_and_levels_are_told() {
         for preset in ["default", "paper"] {
-            let filled = impute(&settings(preset, &[]));
+            let filled = impute(&SPEC, &settings(preset, &[]));
             assert!((filled.number(9, 1) - 18.0).abs() < 0.2, "{preset}: {}", filled.number(9, 1));
             assert_eq!(filled.number(2, 2), 0.0, "{preset}");
         }

@@ -1,0 +1,60 @@
+//! What the tests of several methods share: a table of which one knows the answers, and how it is filled.
+
+use m3impute_core::{Column, ColumnSpec, Kind, MethodSpec, ModelFile, Run, Schema, Settings, Table};
+
+/// `y` is twice `x`, and `side` says whether `x` is above 5; a hole in each of the last two.
+pub(crate) fn table() -> Table {
+    let schema = Schema::new(vec![
+        ColumnSpec::new("x", Kind::Continuous),
+        ColumnSpec::new("y", Kind::Continuous),
+        ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
+    ])
+    .unwrap();
+    let x = (0..12).map(f64::from);
+    let columns = vec![
+        Column::numbers(x.clone().map(Some)),
+        Column::numbers(x.clone().map(|v| (v != 9.0).then_some(2.0 * v))),
+        Column::codes(x.map(|v| (v != 2.0).then_some(u32::from(v > 5.0)))),
+    ];
+    Table::new(schema, columns).unwrap()
+}
+
+pub(crate) fn settings(preset: &str, params: &[(&str, &str)]) -> Settings {
+    let params = params.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Settings { preset: Some(preset.to_owned()), params, ..Settings::default() }
+}
+
+/// The table, filled by the method without a fallback.
+pub(crate) fn impute(spec: &'static MethodSpec, settings: &Settings) -> Table {
+    let out = (spec.build)(settings).unwrap().impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+    assert!(out.fallbacks.is_empty());
+    out.table
+}
+
+/// Whatever the preset, a model that was saved and loaded fills rows as before, each by itself.
+pub(crate) fn check_saved_models(spec: &'static MethodSpec) {
+    for (preset, _) in spec.presets {
+        let mut run = Run::new(0, 1).unwrap();
+        let imputer = (spec.build)(&settings(preset, &[])).unwrap();
+        let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+        let mut bytes = Vec::new();
+        fitted.save(&mut bytes).unwrap();
+        let loaded = (spec.load)(&ModelFile::read(&bytes).unwrap()).unwrap();
+        let whole = loaded.transform(&table(), &mut run).unwrap().table;
+        assert_eq!(whole, fitted.transform(&table(), &mut run).unwrap().table);
+        let alone = fitted.transform(&table().select_rows(&[9]), &mut run).unwrap().table;
+        assert_eq!(alone, whole.select_rows(&[9]));
+    }
+}
+
+/// A hole of a new row in `x`, which was complete, is filled from what `y` says.
+pub(crate) fn check_new_hole(spec: &'static MethodSpec) {
+    let mut run = Run::new(0, 1).unwrap();
+    let imputer = (spec.build)(&settings("default", &[])).unwrap();
+    let fitted = imputer.as_inductive().unwrap().fit(&table(), &mut run).unwrap();
+    let mut row = table().select_rows(&[10]);
+    row.hide(0, 0);
+    let out = fitted.transform(&row, &mut run).unwrap();
+    assert!(out.fallbacks.is_empty());
+    assert!(out.table.number(0, 0) > 7.0, "{}", out.table.number(0, 0));
+}
