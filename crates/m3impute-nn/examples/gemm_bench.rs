@@ -111,7 +111,8 @@ fn pairs(rows: usize, d: usize, report: &dyn Fn(&str, f64, f64)) {
         tape.reset();
         let states = tape.input(Matrix::clone(&states));
         let mut side = |seed: u64, a, b| {
-            let w = tape.input(random(d, d, seed));
+            let w = random(d, d, seed);
+            let w = tape.input(Matrix::from_fn(d, d, |i, j| w.get(i, j) / (d as f32).sqrt()));
             let term = Term::LinearMul(Factor::Gathered(states, a), Factor::Gathered(states, b), w);
             tape.affine(&[term], Activation::Gelu.dropout(0.1, seed))
         };

@@ -120,8 +120,12 @@ kernel! {
     fn update<const FMA: bool>(step: Step, values: &mut [f32], grads: &[f32], m: &mut [f32], v: &mut [f32]) {
         for (((w, g), m), v) in values.iter_mut().zip(grads).zip(m).zip(v) {
             let g = fma::<FMA>(step.pull, *w, *g);
-            *m = fma::<FMA>(step.take1, g - *m, *m);
-            *v = fma::<FMA>(step.take2 * g, g, step.keep2 * *v);
+            let mean = fma::<FMA>(step.take1, g - *m, *m);
+            let square = fma::<FMA>(step.take2 * g, g, step.keep2 * *v);
+            // Where the gradient has died out, both would shrink into denormal numbers and stay there, and every
+            // later step would be slowed down by them. Beside `eps` they are nothing.
+            *m = if mean.abs() < 1e-30 { 0.0 } else { mean };
+            *v = if square < 1e-35 { 0.0 } else { square };
             let denominator = v.sqrt() / step.root + step.eps;
             *w = *w * step.shrink - step.rate * (*m / denominator);
         }
@@ -206,6 +210,19 @@ mod tests {
             }
             assert_eq!(adam.steps(), 5);
         }
+    }
+
+    #[test]
+    fn moments_of_a_dead_weight_become_zero() {
+        let mut params = Params::new();
+        let id = params.add("w", Matrix::full(1, 40, 0.8));
+        let mut adam = Adam::new(&params, AdamParams { beta2: 0.9, ..AdamParams::default() });
+        params.grad_mut(id).as_mut_slice().fill(1e-3);
+        for _ in 0..1500 {
+            adam.step(&mut params, 1e-3);
+            params.zero_grads();
+        }
+        assert!(adam.moments[0].iter().flatten().all(|v| *v == 0.0));
     }
 
     #[test]
