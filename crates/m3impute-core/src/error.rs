@@ -194,16 +194,6 @@ pub enum Error {
         /// Where.
         place: String,
     },
-    /// Work that would not fit into memory.
-    #[error("{what} would need about {need_mb} MB: expected at most {limit_mb} MB")]
-    TooLarge {
-        /// What is too large.
-        what: String,
-        /// The megabytes it would need.
-        need_mb: u64,
-        /// The megabytes it may have.
-        limit_mb: u64,
-    },
     /// The threads could not be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
@@ -246,7 +236,7 @@ impl Error {
             | Error::ModelFile { .. }
             | Error::ModelVersion { .. } => Category::Data,
             Error::NotFinite { .. } => Category::Numeric,
-            Error::TooLarge { .. } | Error::Threads { .. } | Error::Io(_) => Category::Resource,
+            Error::Threads { .. } | Error::Io(_) => Category::Resource,
             Error::Cancelled => Category::Cancelled,
             Error::Bug(_) => Category::Bug,
         }

@@ -3,10 +3,7 @@
 //! Notation: `n` rows; a cell is *eligible* when it is observed and its column is to be filled. Rates are shares of the
 //! eligible cells of the whole table.
 
-mod hold_out;
 mod logistic;
-
-pub use hold_out::hold_out;
 
 use crate::error::{Error, Result};
 use crate::run::Run;
