@@ -1,6 +1,6 @@
 //! One pass over the tape, and the linear maps that take part in it.
 
-use m3impute_nn::{Epilogue, Matrix, ParamId, Params, Tape, Term, Var};
+use m3impute_nn::{Epilogue, Factor, Matrix, ParamId, Params, Tape, Term, Var};
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
 
@@ -100,5 +100,12 @@ impl Linear {
         let weight = self.weight(pass, 0);
         let bias = self.bias.map(|id| pass.param(id));
         pass.tape.linear(x, weight, bias, epilogue)
+    }
+
+    /// The map of the product of two inputs, value by value, and what follows: `[n, in]` to `[n, out]`.
+    pub fn apply_product(&self, pass: &mut Pass<'_>, [a, b]: [Factor<'_>; 2], epilogue: impl Into<Epilogue>) -> Var {
+        let product = Term::LinearMul(a, b, self.weight(pass, 0));
+        let bias = self.bias(pass);
+        pass.tape.affine(&[product, bias], epilogue)
     }
 }

@@ -13,7 +13,7 @@
 
 use super::Contexts;
 use crate::pass::{Linear, Pass};
-use m3impute_nn::{Activation, Index, Params, Term, Var};
+use m3impute_nn::{Activation, Factor, Index, Params, Term, Var};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
@@ -51,9 +51,8 @@ impl Fcu {
         ];
         let hidden = pass.tape.affine(&terms, Activation::Gelu); // [u, d]
         let soft = self.mask[1].apply(pass, hidden, Activation::Gelu); // [u, m]
-        let dots = pass.tape.gather(dots, &contexts.feature); // [u, m]
-        let masked = pass.tape.mul(dots, soft);
-        self.relevance.apply(pass, masked, Activation::Gelu)
+        let masked = [Factor::Gathered(dots, &contexts.feature), Factor::Rows(soft)]; // [u, m]
+        self.relevance.apply_product(pass, masked, Activation::Gelu)
     }
 
     /// The context vectors of cells: the embedding of each cell's sample in each cell's context, `[t, d]`.
@@ -63,10 +62,8 @@ impl Fcu {
         (samples, to_sample): (Var, &Arc<Index>),
         (relevance, to_relevance): (Var, &Arc<Index>),
     ) -> Var {
-        let own = pass.tape.gather(samples, to_sample);
-        let relevance = pass.tape.gather(relevance, to_relevance);
-        let masked = pass.tape.mul(own, relevance);
+        let masked = [Factor::Gathered(samples, to_sample), Factor::Gathered(relevance, to_relevance)];
         let epilogue = pass.gelu_dropped();
-        self.context.apply(pass, masked, epilogue)
+        self.context.apply_product(pass, masked, epilogue)
     }
 }

@@ -18,7 +18,7 @@ use super::{Contexts, Fcu};
 use crate::encoder::identity;
 use crate::graph::{Distinct, Patterns};
 use crate::pass::{Linear, Pass};
-use m3impute_nn::{Activation, Index, Params, Term, Var};
+use m3impute_nn::{Activation, Factor, Index, Params, Term, Var};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
 
@@ -117,10 +117,8 @@ impl Scu {
         ];
         let hidden = pass.tape.affine(&terms, Activation::Gelu);
         let mask = self.mask[1].apply(pass, hidden, Activation::Gelu); // [u, d]
-        let peer = pass.tape.gather(samples, &peers.to_sample);
-        let mask = pass.tape.gather(mask, &peers.to_context);
-        let masked = pass.tape.mul(peer, mask); // [q, d]
-        let hidden = self.masked[0].apply(pass, masked, Activation::Gelu);
+        let masked = [Factor::Gathered(samples, &peers.to_sample), Factor::Gathered(mask, &peers.to_context)];
+        let hidden = self.masked[0].apply_product(pass, masked, Activation::Gelu); // [q, d]
         PeerTables { relevance, masked: self.masked[1].apply(pass, hidden, Activation::Gelu) }
     }
 
@@ -141,9 +139,7 @@ impl Scu {
         let own = self.own.context(pass, (samples, &to.to_sample), (tables.relevance, &to.to_peer_context));
         let peer = self.peer.context(pass, (samples, &to.to_peer), (own_relevance, &to.to_own_context));
         let similarity = pass.tape.cosine_similarity(own, peer); // [t k, 1]
-        let masked = pass.tape.gather(tables.masked, &to.to_masked); // [t k, d]
-        let weighted = pass.tape.scale_rows(masked, similarity);
-        let sum = pass.tape.segment_sum(weighted, &to.to_cell); // [t, d]
+        let sum = pass.tape.weighted_sum(tables.masked, &to.to_masked, similarity, &to.to_cell); // [t, d]
         let epilogue = pass.gelu_dropped();
         (similarity, self.context.apply(pass, sum, epilogue))
     }
