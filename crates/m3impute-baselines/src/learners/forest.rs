@@ -264,20 +264,81 @@ impl Forest {
     /// # Errors
     /// When the run is cancelled.
     pub fn predict(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
-        let mut answers = vec![0.0; rows.len()];
-        for (answers, rows) in answers.chunks_mut(32 * BLOCK).zip(rows.chunks(32 * BLOCK)) {
+        let trees = self.roots.len() as f64;
+        self.each_row(x, rows, run, 1, |pool, held, answer| {
+            answer[0] = match (self.levels, self.aggregate) {
+                (0, Aggregate::Mean) => (held.map(|(v, s)| f64::from(v) * f64::from(s)).sum::<f64>() / trees) as f32,
+                (0, Aggregate::Median) => pool.quantiles(held, [0.5])[0],
+                (levels, _) => pool.most_likely(held, levels),
+            };
+        })
+    }
+
+    /// The median of what the leaves of each row hold, and half the distance between the quantiles at 16 and 84 %: two
+    /// numbers a row.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn medians_and_spreads(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
+        self.each_row(x, rows, run, 2, |pool, held, answer| {
+            let [low, median, high] = pool.quantiles(held, [0.16, 0.5, 0.84]);
+            answer.copy_from_slice(&[median, (high - low) / 2.0]);
+        })
+    }
+
+    /// How much of what the leaves of each row hold falls into each of `places`: as many numbers a row, which add up
+    /// to one.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn shares(
+        &self,
+        x: &[f32],
+        rows: &[u32],
+        run: &Run,
+        places: usize,
+        place: impl Fn(f32) -> Option<usize> + Sync,
+    ) -> Result<Vec<f32>> {
+        self.each_row(x, rows, run, places, |_, held, answer| {
+            for (value, share) in held {
+                if let Some(place) = place(value) {
+                    answer[place] += share;
+                }
+            }
+            let total: f32 = answer.iter().sum();
+            answer.iter_mut().for_each(|a| *a = if total > 0.0 { *a / total } else { 1.0 / places as f32 });
+        })
+    }
+
+    /// `width` numbers for each row, from the values in its leaves and their shares.
+    fn each_row(
+        &self,
+        x: &[f32],
+        rows: &[u32],
+        run: &Run,
+        width: usize,
+        say: impl Fn(&mut Pool, &mut dyn Iterator<Item = (f32, f32)>, &mut [f32]) + Sync,
+    ) -> Result<Vec<f32>> {
+        let mut answers = vec![0.0; rows.len() * width];
+        for (answers, rows) in answers.chunks_mut(32 * BLOCK * width).zip(rows.chunks(32 * BLOCK)) {
             run.check()?;
             run.install(|| {
-                answers
-                    .par_chunks_mut(BLOCK)
-                    .zip(rows.par_chunks(BLOCK))
-                    .for_each(|(answers, rows)| self.predict_block(x, rows, answers));
+                answers.par_chunks_mut(BLOCK * width).zip(rows.par_chunks(BLOCK)).for_each(|(answers, rows)| {
+                    self.each_row_of_block(x, rows, &mut Pool::default(), answers.chunks_exact_mut(width), &say);
+                });
             });
         }
         Ok(answers)
     }
 
-    fn predict_block(&self, x: &[f32], rows: &[u32], answers: &mut [f32]) {
+    fn each_row_of_block<'a>(
+        &self,
+        x: &[f32],
+        rows: &[u32],
+        pool: &mut Pool,
+        answers: impl Iterator<Item = &'a mut [f32]>,
+        say: impl Fn(&mut Pool, &mut dyn Iterator<Item = (f32, f32)>, &mut [f32]),
+    ) {
         let w = self.orders.len();
         let mut block = Vec::with_capacity(rows.len() * w); // [rows, w]
         for &i in rows {
@@ -293,19 +354,12 @@ impl Forest {
                 leaves[i * trees + t] = self.leaf(root, row);
             }
         }
-        let mut pool = Pool::default();
-        for (answer, leaves) in answers.iter_mut().zip(leaves.chunks_exact(trees)) {
-            let held = leaves.iter().flat_map(|&l| {
+        for (answer, leaves) in answers.zip(leaves.chunks_exact(trees)) {
+            let mut held = leaves.iter().flat_map(|&l| {
                 let range = self.starts[l as usize] as usize..self.starts[l as usize + 1] as usize;
                 self.values[range.clone()].iter().copied().zip(self.shares[range].iter().copied())
             });
-            *answer = match (self.levels, self.aggregate) {
-                (0, Aggregate::Mean) => {
-                    (held.map(|(v, s)| f64::from(v) * f64::from(s)).sum::<f64>() / trees as f64) as f32
-                }
-                (0, Aggregate::Median) => pool.median(held),
-                (levels, _) => pool.most_likely(held, levels),
-            };
+            say(pool, &mut held, answer);
         }
     }
 
@@ -380,28 +434,35 @@ struct Pool {
 }
 
 impl Pool {
-    fn median(&mut self, held: impl Iterator<Item = (f32, f32)>) -> f32 {
+    /// The values below which these shares of the whole lie, in rising order of shares; between two values where the
+    /// share is reached exactly.
+    fn quantiles<const N: usize>(&mut self, held: &mut dyn Iterator<Item = (f32, f32)>, shares: [f64; N]) -> [f32; N] {
         self.keys.clear();
         self.keys.extend(held.map(|(v, s)| (u64::from(sortable(v)) << 32) | u64::from(s.to_bits())));
         self.keys.sort_unstable();
         let share = |key: u64| f64::from(f32::from_bits(key as u32));
-        let half = self.keys.iter().map(|&k| share(k)).sum::<f64>() / 2.0;
-        let mut below = 0.0;
-        for (at, &key) in self.keys.iter().enumerate() {
-            below += share(key);
+        let value = |at: usize| unsortable((self.keys[at] >> 32) as u32);
+        let whole = self.keys.iter().map(|&k| share(k)).sum::<f64>();
+        let (mut at, mut below) = (0, self.keys.first().map_or(0.0, |&k| share(k)));
+        shares.map(|wanted| {
+            let wanted = wanted * whole;
             // Shares such as a third do not add up exactly.
-            if (below - half).abs() < 1e-4 && at + 1 < self.keys.len() {
-                let (a, b) = (unsortable((key >> 32) as u32), unsortable((self.keys[at + 1] >> 32) as u32));
-                return a + (b - a) / 2.0;
+            while below < wanted - 1e-4 && at + 1 < self.keys.len() {
+                at += 1;
+                below += share(self.keys[at]);
             }
-            if below > half {
-                return unsortable((key >> 32) as u32);
+            if self.keys.is_empty() {
+                0.0
+            } else if (below - wanted).abs() < 1e-4 && at + 1 < self.keys.len() {
+                let (a, b) = (value(at), value(at + 1));
+                a + (b - a) / 2.0
+            } else {
+                value(at)
             }
-        }
-        0.0
+        })
     }
 
-    fn most_likely(&mut self, held: impl Iterator<Item = (f32, f32)>, levels: usize) -> f32 {
+    fn most_likely(&mut self, held: &mut dyn Iterator<Item = (f32, f32)>, levels: usize) -> f32 {
         self.levels.clear();
         self.levels.resize(levels, 0.0);
         held.for_each(|(v, s)| self.levels[v as usize] += f64::from(s));
@@ -539,8 +600,8 @@ mod tests {
     #[test]
     fn halfway_between_two_values_is_their_middle() {
         let mut pool = Pool::default();
-        assert_eq!(pool.median([(3.0, 1.0), (1.0, 1.0)].into_iter()), 2.0);
-        assert_eq!(pool.median([(-1.0, 1.0), (-3.0, 1.0), (2.0, 1.0)].into_iter()), -1.0);
+        assert_eq!(pool.quantiles(&mut [(3.0, 1.0), (1.0, 1.0)].into_iter(), [0.5])[0], 2.0);
+        assert_eq!(pool.quantiles(&mut [(-1.0, 1.0), (-3.0, 1.0), (2.0, 1.0)].into_iter(), [0.5])[0], -1.0);
     }
 
     #[test]

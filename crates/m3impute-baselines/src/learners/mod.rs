@@ -3,6 +3,7 @@
 pub mod binning;
 pub mod forest;
 mod forest_file;
+pub mod lad;
 pub mod logistic;
 pub mod ridge;
 mod split;

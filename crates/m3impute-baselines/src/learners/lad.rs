@@ -1,0 +1,136 @@
+//! A straight line with the least absolute error: linear regression of the median.
+//!
+//! It starts from ridge regression, which finds its own regularisation, and reweights rows by the inverse of what is left
+//! of them until the sum of absolute rests settles. The weights keep the size that ridge regression found for them.
+//!
+//! Notation: `n` rows, `p` predictors.
+
+use super::ridge::Predictors;
+use crate::linalg::{cholesky, cross, dot, gram, solve_cholesky};
+
+const ROUNDS: usize = 12;
+
+/// A linear map of predictors to a number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The weight of each predictor. // [p]
+    pub weights: Vec<f64>,
+    /// What is added.
+    pub shift: f64,
+    /// The mean absolute error on the rows it was learnt from.
+    pub error: f64,
+}
+
+impl Line {
+    /// Learns from rows `x`, `[n, p]`, and their targets `y`. With `median` the absolute error is made small, else the
+    /// squared one.
+    ///
+    /// ```
+    /// use m3impute_baselines::learners::lad::Line;
+    /// // Four points on a line, and one far off.
+    /// let line = Line::fit(&[0.0, 1.0, 2.0, 3.0, 4.0], &[1.0, 3.0, 5.0, 7.0, 90.0], true);
+    /// assert!((line.predict(&[10.0]) - 21.0).abs() < 1.0);
+    /// ```
+    pub fn fit(x: &[f64], y: &[f64], median: bool) -> Line {
+        let n = y.len();
+        let p = x.len() / n.max(1);
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / n as f64;
+        let centres: Vec<f64> = (0..p).map(|j| mean(&mut x.iter().skip(j).step_by(p).copied())).collect();
+        let scales: Vec<f64> = (0..p)
+            .map(|j| mean(&mut x.iter().skip(j).step_by(p).map(|v| (v - centres[j]).powi(2))).sqrt())
+            .map(|s| if s > 1e-9 { s } else { f64::INFINITY })
+            .collect();
+        let z: Vec<f64> =
+            x.chunks_exact(p.max(1)).flat_map(|row| (0..p).map(|j| (row[j] - centres[j]) / scales[j])).collect();
+        let centre = mean(&mut y.iter().copied());
+        let t: Vec<f64> = y.iter().map(|y| y - centre).collect();
+        let mut weights = if p == 0 {
+            Vec::new()
+        } else {
+            Predictors::new(&gram(&z, p), p, n).weights(&cross(&z, p, &t, 1), dot(&t, &t))
+        };
+        let mut shift = 0.0;
+        let rests = |weights: &[f64], shift: f64| -> Vec<f64> {
+            (0..n).map(|i| t[i] - shift - dot(weights, &z[i * p..(i + 1) * p])).collect()
+        };
+        if median && n > p + 2 {
+            (weights, shift) = reweighted(&z, &t, weights, &rests);
+        }
+        let error = rests(&weights, shift).iter().map(|r| r.abs()).sum::<f64>() / n as f64;
+        let weights: Vec<f64> = weights.iter().zip(&scales).map(|(w, s)| w / s).collect();
+        let shift = centre + shift - dot(&weights, &centres);
+        Line { weights, shift, error }
+    }
+
+    /// The answer for one row of predictors.
+    pub fn predict(&self, row: &[f64]) -> f64 {
+        self.shift + dot(&self.weights, row)
+    }
+}
+
+/// Weights and shift of the least absolute error, from those of the least squared one.
+fn reweighted(z: &[f64], t: &[f64], start: Vec<f64>, rests: &dyn Fn(&[f64], f64) -> Vec<f64>) -> (Vec<f64>, f64) {
+    let (n, p) = (t.len(), start.len());
+    let size = start.iter().map(|w| w * w).sum::<f64>() / p.max(1) as f64;
+    let total = |r: &[f64]| r.iter().map(|r| r.abs()).sum::<f64>();
+    let mut rest = rests(&start, 0.0);
+    let mut best = (total(&rest), start, 0.0);
+    let w = p + 1;
+    for _ in 0..ROUNDS {
+        let spread = total(&rest) / n as f64;
+        if spread < 1e-12 {
+            break;
+        }
+        let mut rows = Vec::with_capacity(n * w);
+        let mut targets = Vec::with_capacity(n);
+        for i in 0..n {
+            let root = (1.0 / (spread * rest[i].abs().max(1e-2 * spread))).sqrt();
+            rows.extend(z[i * p..(i + 1) * p].iter().map(|v| v * root));
+            rows.push(root);
+            targets.push(t[i] * root);
+        }
+        let mut curvature = gram(&rows, w);
+        for j in 0..p {
+            curvature[j * w + j] += 1.0 / (size + 1e-12);
+        }
+        curvature[w * w - 1] += 1e-9;
+        let mut solution = cross(&rows, w, &targets, 1);
+        if !cholesky(&mut curvature, w) {
+            break;
+        }
+        solve_cholesky(&curvature, &mut solution);
+        let shift = solution.pop().unwrap_or(0.0);
+        rest = rests(&solution, shift);
+        let error = total(&rest);
+        let settled = error > best.0 * (1.0 - 1e-4);
+        if error < best.0 {
+            best = (error, solution, shift);
+        }
+        if settled {
+            break;
+        }
+    }
+    (best.1, best.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outlier_does_not_move_the_line_of_medians() {
+        let x: Vec<f64> = (0..20).map(f64::from).collect();
+        let mut y: Vec<f64> = x.iter().map(|v| 2.0 * v + 1.0).collect();
+        y[19] = 1000.0;
+        let line = Line::fit(&x, &y, true);
+        assert!((line.weights[0] - 2.0).abs() < 0.05 && (line.predict(&[5.0]) - 11.0).abs() < 0.2, "{line:?}");
+        let squares = Line::fit(&x, &y, false);
+        assert!((squares.weights[0] - 2.0).abs() > 1.0);
+    }
+
+    #[test]
+    fn constant_predictors_and_none_at_all_give_the_typical_value() {
+        assert!((Line::fit(&[1.0, 1.0, 1.0, 1.0], &[2.0, 4.0, 2.0, 4.0], false).predict(&[1.0]) - 3.0).abs() < 1e-9);
+        assert_eq!(Line::fit(&[], &[5.0, 7.0], true).predict(&[]), 6.0);
+    }
+}
