@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::table::Fnv;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,8 @@ impl<F: FnMut(&Progress) + Send> Observer for F {
 pub struct Run {
     seed: u64,
     pool: Arc<rayon::ThreadPool>,
-    observer: Option<Box<dyn Observer>>,
+    /// Behind a lock only so that a run can be looked at from several threads.
+    observer: Option<Mutex<Box<dyn Observer>>>,
     cancel: Cancel,
     started: Instant,
     budget: Option<Duration>,
@@ -97,7 +98,7 @@ impl Run {
 
     /// Tells this observer how far the run is.
     pub fn observed_by(mut self, observer: impl Observer + 'static) -> Run {
-        self.observer = Some(Box::new(observer));
+        self.observer = Some(Mutex::new(Box::new(observer)));
         self
     }
 
@@ -144,6 +145,7 @@ impl Run {
     /// Tells the observer how far the run is.
     pub fn report(&mut self, stage: &'static str, done: u64, total: u64, note: impl Into<String>) {
         if let Some(observer) = &mut self.observer {
+            let observer = observer.get_mut().unwrap_or_else(PoisonError::into_inner);
             observer.progress(&Progress { stage, done, total, note: note.into() });
         }
     }

@@ -210,7 +210,7 @@ impl Bank {
 }
 
 /// At most `most` numbers below `n`, in order.
-fn chosen(n: usize, most: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
+pub(crate) fn chosen(n: usize, most: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..n as u32).collect();
     for i in 0..most.min(n) {
         let j = i + ((u64::from(rng.next_u32()) * (n - i) as u64) >> 32) as usize;

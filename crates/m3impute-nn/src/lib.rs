@@ -57,6 +57,7 @@ mod schedule;
 mod simd;
 mod tape;
 
+pub use blocks::alone;
 pub use ema::Ema;
 pub use error::{Error, Result};
 pub use gemm::machine_gflops;

@@ -1,0 +1,60 @@
+//! Whom to believe: opinions on held-out cells, and weights that make them agree best with the truth.
+
+use super::columns::Column;
+
+/// How often a candidate is taken in; the weights are multiples of one over it.
+const PICKS: usize = 16;
+
+/// The opinions of several candidates on the held-out cells of one column.
+#[derive(Clone, Debug, Default)]
+pub struct Heard {
+    /// What was in the cells.
+    pub truth: Vec<f32>,
+    /// What each candidate said; empty where it said nothing.
+    pub said: Vec<Vec<f32>>,
+}
+
+impl Heard {
+    /// The mean error of one candidate.
+    pub fn error(&self, column: &Column, candidate: usize) -> Option<f64> {
+        let said = self.said.get(candidate)?;
+        let width = column.opinion_width();
+        if said.is_empty() || said.len() != self.truth.len() * width {
+            return None;
+        }
+        let total: f64 = said.chunks_exact(width).zip(&self.truth).map(|(o, &t)| column.error(o, t)).sum();
+        Some(total / self.truth.len() as f64)
+    }
+
+    /// The weights of the candidates: the best one first, then again and again the one that helps most.
+    pub fn weights(&self, column: &Column) -> (Vec<f32>, f64) {
+        let width = column.opinion_width();
+        let able: Vec<usize> = (0..self.said.len()).filter(|&c| self.error(column, c).is_some()).collect();
+        let mut counts = vec![0_usize; self.said.len()];
+        let mut sum = vec![0.0_f32; self.truth.len() * width];
+        let mut best: (f64, Vec<usize>) = (f64::INFINITY, counts.clone());
+        for pick in 0..PICKS {
+            let share = 1.0 / (pick + 1) as f32;
+            let error = |c: usize| -> f64 {
+                let mut mixed = vec![0.0; width];
+                let mut total = 0.0;
+                for (i, &truth) in self.truth.iter().enumerate() {
+                    let cells = i * width..(i + 1) * width;
+                    for ((mixed, sum), said) in mixed.iter_mut().zip(&sum[cells.clone()]).zip(&self.said[c][cells]) {
+                        *mixed = (sum + said) * share;
+                    }
+                    total += column.error(&mixed, truth);
+                }
+                total / self.truth.len().max(1) as f64
+            };
+            let Some((c, e)) = able.iter().map(|&c| (c, error(c))).min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+            counts[c] += 1;
+            sum.iter_mut().zip(&self.said[c]).for_each(|(s, said)| *s += said);
+            if e < best.0 {
+                best = (e, counts.clone());
+            }
+        }
+        let total = best.1.iter().sum::<usize>().max(1) as f32;
+        (best.1.iter().map(|&c| c as f32 / total).collect(), best.0)
+    }
+}

@@ -1,0 +1,235 @@
+//! What the network knows of the columns before it learns: how values enter it, and what it may answer.
+//!
+//! A value enters as its place among the quantiles of its column, so that any scale and any outlier looks alike to the
+//! network. It answers with a point and with probabilities over [`Bins`]: for a number, stretches of its range that hold
+//! about equally many observed values, and single values that occur often; for a category, its levels.
+
+use m3impute_core::encode::{Feature, Meaning};
+use serde::{Deserialize, Serialize};
+
+/// Categories with more levels know the most frequent ones by name; the others are one.
+const MOST_LEVELS: usize = 64;
+/// A number with at most so many values ...
+const FEW: usize = 64;
+/// ... each of which occurs so often on average, is answered by one of them.
+const FEW_EACH: usize = 6;
+
+/// What is known of one column.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Column {
+    /// A number.
+    Number {
+        /// Quantiles of the observed values, rising; equal ones stand for a value that occurs often.
+        knots: Vec<f32>,
+        /// What probabilities are given to.
+        bins: Bins,
+        /// Whether it has so few values that the answer is one of them.
+        few: bool,
+    },
+    /// A level out of several. The grid holds its place among those known by name, or their number for another.
+    Category {
+        /// The levels known by name, by their codes; the most frequent first.
+        levels: Vec<u32>,
+    },
+}
+
+/// Stretches of a column's range, rising. One whose ends agree is a single value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bins {
+    /// Where each begins.
+    pub low: Vec<f32>,
+    /// Where each ends.
+    pub high: Vec<f32>,
+}
+
+impl Column {
+    /// Learns from the observed values of a feature. There are about as many knots and bins as asked for, at most.
+    pub fn of(values: &[f32], meaning: Meaning, (most_knots, most_bins): (usize, usize)) -> Column {
+        if let Meaning::Category(count) = meaning {
+            let mut counts = vec![0_usize; count as usize];
+            values.iter().for_each(|&v| counts[v as usize] += 1);
+            let mut levels: Vec<u32> = (0..count).filter(|&l| counts[l as usize] > 0).collect();
+            levels.sort_by_key(|&l| (std::cmp::Reverse(counts[l as usize]), l));
+            levels.truncate(MOST_LEVELS);
+            return Column::Category { levels };
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f32::total_cmp);
+        let last = sorted.len() - 1;
+        let steps = most_knots.min(sorted.len()).max(2);
+        let knots = (0..=steps).map(|k| sorted[(k * last + steps / 2) / steps]).collect();
+        let distinct = 1 + sorted.windows(2).filter(|w| w[0] < w[1]).count();
+        let few = distinct <= FEW && sorted.len() >= FEW_EACH * distinct;
+        Column::Number { knots, bins: Bins::of(&sorted, if few { FEW } else { most_bins }), few }
+    }
+
+    /// How many numbers a value enters as.
+    pub fn code_width(&self) -> usize {
+        match self {
+            Column::Number { knots, .. } => knots.len(), // a share a stretch, and the value
+            Column::Category { levels } => levels.len() + 1,
+        }
+    }
+
+    /// How many answers there are to give probabilities to.
+    pub fn answers(&self) -> usize {
+        match self {
+            Column::Number { bins, .. } => bins.len(),
+            Column::Category { levels } => levels.len(),
+        }
+    }
+
+    /// Writes the numbers as which a value enters.
+    pub fn encode(&self, value: f32, code: &mut [f32]) {
+        match self {
+            Column::Number { knots, .. } => {
+                for (share, ends) in code.iter_mut().zip(knots.windows(2)) {
+                    let size = ends[1] - ends[0];
+                    *share = if size > 1e-6 {
+                        ((value - ends[0]) / size).clamp(0.0, 1.0)
+                    } else {
+                        f32::from(u8::from(value >= ends[0]))
+                    };
+                }
+                code[knots.len() - 1] = value;
+            }
+            Column::Category { .. } => code[value as usize] = 1.0,
+        }
+    }
+
+    /// The answer that a value is; none for a level that is not known by name.
+    pub fn answer_of(&self, value: f32) -> Option<usize> {
+        match self {
+            Column::Number { bins, .. } => Some(bins.place(value)),
+            Column::Category { levels } => (value < levels.len() as f32).then_some(value as usize),
+        }
+    }
+
+    /// How many levels trees see; 0 for a number.
+    pub fn tree_levels(&self) -> usize {
+        match self {
+            Column::Number { .. } => 0,
+            Column::Category { levels } => levels.len() + 1,
+        }
+    }
+
+    /// Whether opinions of it are shares of its answers, rather than a point and a spread.
+    pub fn has_shares(&self) -> bool {
+        matches!(self, Column::Category { .. } | Column::Number { few: true, .. })
+    }
+
+    /// How many numbers an opinion of it is: a share for each answer, or a point and its spread.
+    pub fn opinion_width(&self) -> usize {
+        if self.has_shares() { self.answers() } else { 2 }
+    }
+
+    /// The value that an opinion stands for: the median of a number, the likeliest level.
+    pub fn point(&self, opinion: &[f32]) -> f32 {
+        match self {
+            Column::Number { few: false, .. } => opinion[0],
+            Column::Number { bins, .. } => bins.quantile(opinion, 0.5),
+            Column::Category { .. } => {
+                let best = (0..opinion.len()).reduce(|a, b| if opinion[b] > opinion[a] { b } else { a });
+                best.unwrap_or(0) as f32
+            }
+        }
+    }
+
+    /// How wrong an opinion is: by how much, for a number; by how little the truth was expected, for a level.
+    pub fn error(&self, opinion: &[f32], truth: f32) -> f64 {
+        match self {
+            Column::Number { .. } => f64::from((self.point(opinion) - truth).abs()),
+            Column::Category { .. } => {
+                let share = self.answer_of(truth).map_or(0.0, |a| f64::from(opinion[a]));
+                -share.max(1e-3).ln()
+            }
+        }
+    }
+
+    /// Whether it is a number.
+    pub fn is_number(&self) -> bool {
+        matches!(self, Column::Number { .. })
+    }
+}
+
+impl Bins {
+    /// At most about so many bins of sorted values.
+    fn of(sorted: &[f32], most: usize) -> Bins {
+        let mut runs: Vec<(f32, usize)> = Vec::new();
+        for &v in sorted {
+            match runs.last_mut() {
+                Some(run) if run.0 == v => run.1 += 1,
+                _ => runs.push((v, 1)),
+            }
+        }
+        let (mut low, mut high) = (Vec::new(), Vec::new());
+        let mass = if runs.len() <= most { 0.0 } else { sorted.len() as f64 / most as f64 };
+        let mut open: Option<(f32, usize)> = None;
+        for (i, &(value, count)) in runs.iter().enumerate() {
+            let alone = count as f64 >= 0.75 * mass;
+            if let Some((from, held)) = open
+                && (alone || held as f64 >= mass)
+            {
+                low.push(from);
+                high.push(runs[i - 1].0);
+                open = None;
+            }
+            if alone {
+                low.push(value);
+                high.push(value);
+            } else {
+                open = Some(open.map_or((value, count), |(from, held)| (from, held + count)));
+            }
+        }
+        if let Some((from, _)) = open {
+            low.push(from);
+            high.push(runs[runs.len() - 1].0);
+        }
+        Bins { low, high }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.low.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.low.is_empty()
+    }
+
+    /// The bin that a value falls into, or the nearest.
+    pub fn place(&self, value: f32) -> usize {
+        let after = self.low.partition_point(|&l| l <= value);
+        if after == 0 {
+            return 0;
+        }
+        let before = after - 1;
+        if after < self.len() && value > self.high[before] && self.low[after] - value < value - self.high[before] {
+            after
+        } else {
+            before
+        }
+    }
+
+    /// The value below which this share of the probability lies.
+    pub fn quantile(&self, probabilities: &[f32], share: f32) -> f32 {
+        let mut below = 0.0;
+        for (b, &p) in probabilities.iter().enumerate().take(self.len()) {
+            if below + p >= share && p > 0.0 {
+                return self.low[b] + (self.high[b] - self.low[b]) * ((share - below) / p).clamp(0.0, 1.0);
+            }
+            below += p;
+        }
+        self.high[self.len() - 1]
+    }
+}
+
+/// What is known of all columns, from their observed values.
+pub fn columns_of(features: &[Feature], values: impl Fn(usize) -> Vec<f32>) -> Vec<Column> {
+    let of = |(f, feature): (usize, &Feature)| {
+        let values = values(f);
+        Column::of(&values, feature.meaning, ((values.len() / 24).clamp(4, 16), (values.len() / 8).clamp(8, 64)))
+    };
+    features.iter().enumerate().map(of).collect()
+}

@@ -1,0 +1,226 @@
+//! Several networks, each of which has not seen some cells: trained side by side, asked together.
+
+use super::columns::Column;
+use super::grid::{Batch, Grid};
+use super::lines::Lines;
+use super::network::{Answer, Network};
+use super::train::{Task, Trainer, Training};
+use crate::pass::Pass;
+use m3impute_core::{Result, Run};
+use m3impute_nn::{Params, Tape, alone};
+use rayon::prelude::*;
+
+/// Rows that are answered at a time.
+const ROWS: usize = 256;
+
+/// A trained network.
+#[derive(Clone, Debug)]
+pub struct Net {
+    /// Its maps.
+    pub network: Network,
+    /// Its weights.
+    pub params: Params,
+    /// The partners of each column, `k` each.
+    pub lines: Lines,
+}
+
+/// What the networks say of the cells of one column: two opinions each, from its answers and from its point. A column
+/// that is answered by shares has the first alone.
+pub type Voices = [Vec<f32>; 2];
+
+/// A network in training, with the best state so far.
+struct Pupil<'a> {
+    trainer: Trainer<'a>,
+    held: &'a [bool],
+    best: (f64, Params),
+    at: usize,
+    done: bool,
+}
+
+/// Trains a network for each set of held-out cells, until its error on those has stopped to fall.
+///
+/// # Errors
+/// When the run is cancelled, or a loss is not finite.
+pub fn train(
+    grids: &[Grid],
+    held: &[Vec<bool>],
+    columns: &[Column],
+    training: Training,
+    run: &mut Run,
+) -> Result<(Vec<Net>, Vec<String>)> {
+    let lines: Vec<Lines> = grids.iter().map(|grid| Lines::of(grid, columns, |at| grid.observed[at])).collect();
+    let mut pupils: Vec<Pupil<'_>> = Vec::new();
+    for (k, grid) in grids.iter().enumerate() {
+        let m = grid.m;
+        let shows = |i: usize| grid.observed[i * m..(i + 1) * m].iter().filter(|o| **o).count();
+        let rows = (0..grid.n).filter(|&i| shows(i) > 1).map(|i| i as u32).collect();
+        let task = Task { grid, columns, lines: &lines[k], rows };
+        let trainer = Trainer::new(task, training, &mut run.rng("weights", k as u64));
+        let best = (f64::INFINITY, trainer.smoothed());
+        pupils.push(Pupil { trainer, held: &held[k], best, at: 0, done: false });
+    }
+    let mut notes = Vec::new();
+    let every = (training.steps / 24).max(10);
+    let chunk = 5;
+    let mut step = 0;
+    while step < training.steps && pupils.iter().any(|p| !p.done) {
+        run.check()?;
+        if run.is_spent() {
+            notes.push(format!("the time was spent after {step} of {} steps", training.steps));
+            break;
+        }
+        let to = (step + chunk).min(training.steps);
+        let look = to / every > step / every || to == training.steps;
+        let shared: &Run = run;
+        let advanced: Result<Vec<()>> = shared.install(|| {
+            pupils
+                .par_iter_mut()
+                .enumerate()
+                .filter(|(_, p)| !p.done)
+                .map(|(k, pupil)| alone(|| pupil.advance(k, step..to, look.then_some(columns), shared)))
+                .collect()
+        });
+        advanced?;
+        step = to;
+        for pupil in pupils.iter_mut().filter(|p| look && !p.done) {
+            pupil.done = step - pupil.at > (training.steps / 3).max(100);
+        }
+        if look {
+            let error = pupils.iter().map(|p| p.best.0).sum::<f64>() / pupils.len() as f64;
+            run.report("training", step as u64, training.steps as u64, format!("held-out error {error:.4}"));
+        }
+    }
+    let nets = pupils
+        .into_iter()
+        .zip(&lines)
+        .map(|(pupil, lines)| {
+            let params = if pupil.best.0.is_finite() { pupil.best.1 } else { pupil.trainer.smoothed() };
+            Net { network: pupil.trainer.into_network(), params, lines: lines.clone() }
+        })
+        .collect();
+    Ok((nets, notes))
+}
+
+impl Pupil<'_> {
+    fn advance(&mut self, k: usize, steps: std::ops::Range<usize>, look: Option<&[Column]>, run: &Run) -> Result<()> {
+        let last = steps.end;
+        for step in steps {
+            run.check()?;
+            let stream = ((k as u64) << 40) | step as u64;
+            self.trainer.step(run.rng("training", stream))?;
+        }
+        let Some(columns) = look else { return Ok(()) };
+        let params = self.trainer.smoothed();
+        let (network, lines, grid) = self.trainer.parts();
+        let mut error = 0.0;
+        let mut count = 0;
+        for (f, voices) in say_rows(&[(network, &params, lines)], columns, grid, 0..grid.n, self.held).iter().enumerate() {
+            let asked = (0..grid.n).map(|i| i * grid.m + f).filter(|&at| self.held[at]);
+            let width = columns[f].opinion_width();
+            for (c, at) in asked.enumerate() {
+                let mut of = |voice: &[f32]| match columns[f] {
+                    Column::Category { .. } => 0.1 * columns[f].error(&voice[c * width..(c + 1) * width], grid.x[at]),
+                    Column::Number { .. } => columns[f].error(&voice[c * width..(c + 1) * width], grid.x[at]),
+                };
+                error += of(&voices[0]);
+                error += if voices[1].is_empty() { of(&voices[0]) } else { of(&voices[1]) };
+                count += 2;
+            }
+        }
+        let error = if count == 0 { 0.0 } else { error / f64::from(count) };
+        // Without cells to tell, the latest is the best.
+        if error < self.best.0 || count == 0 {
+            self.best = (error, params);
+            self.at = last;
+        }
+        Ok(())
+    }
+}
+
+/// What the networks say, on average, of the cells that are asked for, given all that is observed. For each column the
+/// opinions of its cells, row by row.
+///
+/// # Errors
+/// When the run is cancelled.
+pub fn say(nets: &[&Net], columns: &[Column], grid: &Grid, asked: &[bool], run: &Run) -> Result<Vec<Voices>> {
+    let nets: Vec<_> = nets.iter().map(|net| (&net.network, &net.params, &net.lines)).collect();
+    let starts: Vec<usize> = (0..grid.n).step_by(ROWS).collect();
+    let parts: Vec<Result<Vec<Voices>>> = run.install(|| {
+        starts
+            .par_iter()
+            .map(|&from| {
+                run.check()?;
+                Ok(alone(|| say_rows(&nets, columns, grid, from..(from + ROWS).min(grid.n), asked)))
+            })
+            .collect()
+    });
+    let mut all: Vec<Voices> = vec![Voices::default(); grid.m];
+    for part in parts {
+        for (all, part) in all.iter_mut().zip(part?) {
+            all.iter_mut().zip(part).for_each(|(all, part)| all.extend(part));
+        }
+    }
+    Ok(all)
+}
+
+fn say_rows(
+    nets: &[(&Network, &Params, &Lines)],
+    columns: &[Column],
+    grid: &Grid,
+    rows: std::ops::Range<usize>,
+    asked: &[bool],
+) -> Vec<Voices> {
+    let m = grid.m;
+    let rows: Vec<u32> =
+        rows.filter(|i| asked[i * m..(i + 1) * m].iter().any(|a| *a)).map(|i| i as u32).collect();
+    let mut voices = vec![Voices::default(); m];
+    if rows.is_empty() {
+        return voices;
+    }
+    let of = |what: &[bool]| -> Vec<bool> {
+        rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
+    };
+    let (shown, wanted) = (of(&grid.observed), of(asked));
+    let mut tape = Tape::inference();
+    let mut points: Vec<f32> = Vec::new();
+    let mut shares: Vec<Vec<f32>> = Vec::new();
+    let mut targets = Vec::new();
+    let part = 1.0 / nets.len() as f32;
+    for &(network, params, lines) in nets {
+        let batch = Batch::new(grid, &rows, columns, lines, &shown, |at| wanted[at]);
+        tape.reset();
+        let mut pass = Pass::new(&mut tape, params);
+        let Answer { point, logits } = network.answer(&mut pass, &batch);
+        let (said, logits) = (pass.tape.value(point).as_slice(), pass.tape.value(logits));
+        if targets.is_empty() {
+            targets = batch.target_column.targets().to_vec();
+            points = vec![0.0; targets.len()];
+            shares = targets.iter().map(|&f| vec![0.0; columns[f as usize].answers()]).collect();
+        }
+        for (t, shares) in shares.iter_mut().enumerate() {
+            points[t] += part * said[t];
+            add_softmax(&logits.row(t)[..shares.len()], part, shares);
+        }
+    }
+    for ((&f, point), shares) in targets.iter().zip(points).zip(shares) {
+        let voices = &mut voices[f as usize];
+        match &columns[f as usize] {
+            Column::Number { bins, few: false, .. } => {
+                let [low, median, high] = [0.16, 0.5, 0.84].map(|q| bins.quantile(&shares, q));
+                let spread = (high - low) / 2.0;
+                voices[0].extend([median, spread]);
+                voices[1].extend([point, spread]);
+            }
+            _ => voices[0].extend(shares),
+        }
+    }
+    voices
+}
+
+fn add_softmax(logits: &[f32], part: f32, sum: &mut [f32]) {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let total: f32 = logits.iter().map(|l| (l - most).exp()).sum();
+    for (sum, l) in sum.iter_mut().zip(logits) {
+        *sum += part * (l - most).exp() / total;
+    }
+}

@@ -1,0 +1,99 @@
+//! The table as the network sees it, and the part of it that one pass looks at.
+
+use super::columns::Column;
+use super::lines::Lines;
+use m3impute_nn::{Index, Matrix};
+use std::sync::Arc;
+
+/// A table of numbers: `x` and `observed` are `[n, m]`, row by row. Numbers lie about [0, 1]; levels are their codes.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// How many rows.
+    pub n: usize,
+    /// How many columns.
+    pub m: usize,
+    /// The numbers; anything where not observed.
+    pub x: Vec<f32>,
+    /// Which are observed.
+    pub observed: Vec<bool>,
+}
+
+/// Cells of some rows that are shown, and cells that are asked for. Rows are counted within the batch.
+///
+/// Notation: `b` rows, `e` shown cells, `t` targets; both in the order of columns, so that each column is one piece.
+#[derive(Debug)]
+pub struct Batch {
+    /// How the shown values enter. // [e, codes]
+    pub codes: Matrix,
+    /// The row of each shown cell. // [e]
+    pub edge_row: Arc<Index>,
+    /// Its column. // [e]
+    pub edge_column: Arc<Index>,
+    /// Which cells are shown, as 0 and 1. // [b, m]
+    pub shown: Matrix,
+    /// The row of each target. // [t]
+    pub target_row: Arc<Index>,
+    /// Its column. // [t]
+    pub target_column: Arc<Index>,
+    /// The values of each target's partners, 0 where not shown. // [t, k]
+    pub partner_values: Matrix,
+    /// Whether they are shown. // [t, k]
+    pub partner_shown: Matrix,
+}
+
+impl Batch {
+    /// The batch of some rows: `shown` and `asked` say it of cell `[row in the batch, column]`.
+    pub fn new(
+        grid: &Grid,
+        rows: &[u32],
+        columns: &[Column],
+        lines: &Lines,
+        shown: &[bool],
+        asked: impl Fn(usize) -> bool,
+    ) -> Batch {
+        let (m, b, k) = (grid.m, rows.len(), lines.k);
+        let width = columns.iter().map(Column::code_width).max().unwrap_or(1);
+        let e = shown.iter().filter(|s| **s).count();
+        let mut codes = vec![0.0; e * width];
+        let (mut edge_row, mut edge_column) = (Vec::with_capacity(e), Vec::with_capacity(e));
+        let (mut target_row, mut target_column) = (Vec::new(), Vec::new());
+        let (mut partner_values, mut partner_shown) = (Vec::new(), Vec::new());
+        let mut free = codes.chunks_exact_mut(width);
+        for f in 0..m {
+            for (i, &row) in rows.iter().enumerate() {
+                let at = i * m + f;
+                if shown[at] {
+                    let code = free.next().expect("a code a shown cell");
+                    columns[f].encode(grid.x[row as usize * m + f], code);
+                    edge_row.push(i as u32);
+                    edge_column.push(f as u32);
+                }
+                if asked(at) {
+                    target_row.push(i as u32);
+                    target_column.push(f as u32);
+                    for &j in &lines.partners[f * k..(f + 1) * k] {
+                        let seen = shown[i * m + j as usize];
+                        partner_values.push(if seen { grid.x[row as usize * m + j as usize] } else { 0.0 });
+                        partner_shown.push(f32::from(u8::from(seen)));
+                    }
+                }
+            }
+        }
+        let t = target_row.len();
+        Batch {
+            codes: Matrix::from_vec(e, width, codes).expect("a code a shown cell"),
+            edge_row: Index::new(edge_row, b),
+            edge_column: Index::new(edge_column, m),
+            shown: Matrix::from_fn(b, m, |i, j| f32::from(u8::from(shown[i * m + j]))),
+            target_row: Index::new(target_row, b),
+            target_column: Index::new(target_column, m),
+            partner_values: Matrix::from_vec(t, k, partner_values).expect("k partners a target"),
+            partner_shown: Matrix::from_vec(t, k, partner_shown).expect("k partners a target"),
+        }
+    }
+
+    /// How many cells are asked for.
+    pub fn targets(&self) -> usize {
+        self.target_row.len()
+    }
+}

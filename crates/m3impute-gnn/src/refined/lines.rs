@@ -1,0 +1,84 @@
+//! Straight lines between pairs of columns, and which of them tell most.
+
+use super::columns::Column;
+use super::grid::Grid;
+use m3impute_nn::Matrix;
+
+/// For each column its best partners, with the line through the values that both have.
+///
+/// Partners are the columns whose line leaves the least; there are at most [`Lines::MOST`] of them. All matrices are
+/// `[m, k]`.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    /// The partners of each column.
+    pub partners: Vec<u32>,
+    /// How many each has.
+    pub k: usize,
+    /// The slope of each line.
+    pub slope: Matrix,
+    /// Its value at zero.
+    pub shift: Matrix,
+    /// Minus the log of the variance that is left.
+    pub logit: Matrix,
+}
+
+impl Lines {
+    /// The most partners that a column has.
+    pub const MOST: usize = 24;
+
+    /// The lines of a table.
+    pub fn of(grid: &Grid, columns: &[Column], used: impl Fn(usize) -> bool) -> Lines {
+        let m = grid.m;
+        let k = (m - 1).min(Lines::MOST);
+        let mut partners = vec![0; m * k];
+        let (mut slope, mut shift) = (Matrix::zeros(m, k), Matrix::zeros(m, k));
+        let mut logit = Matrix::full(m, k, -30.0);
+        for f in 0..m {
+            let mut lines: Vec<(u32, [f64; 3])> = (0..m)
+                .filter(|&j| j != f)
+                .map(|j| {
+                    let both = columns[f].is_number() && columns[j].is_number();
+                    let line = if both { line(grid, f, j, &used) } else { None };
+                    (j as u32, line.unwrap_or([0.0, 0.0, -30.0]))
+                })
+                .collect();
+            lines.sort_by(|a, b| b.1[2].total_cmp(&a.1[2]).then(a.0.cmp(&b.0)));
+            for (i, (j, [a, b, left])) in lines.into_iter().take(k).enumerate() {
+                partners[f * k + i] = j;
+                slope.row_mut(f)[i] = a as f32;
+                shift.row_mut(f)[i] = b as f32;
+                logit.row_mut(f)[i] = left as f32;
+            }
+        }
+        Lines { partners, k, slope, shift, logit }
+    }
+}
+
+/// Slope, shift, and minus the log of what is left of column `f` on column `j`.
+fn line(grid: &Grid, f: usize, j: usize, used: impl Fn(usize) -> bool) -> Option<[f64; 3]> {
+    let m = grid.m;
+    let pairs = || {
+        (0..grid.n).filter(|i| used(i * m + f) && used(i * m + j)).map(|i| {
+            (f64::from(grid.x[i * m + j]), f64::from(grid.x[i * m + f]))
+        })
+    };
+    let (mut count, mut sx, mut sy) = (0.0, 0.0, 0.0);
+    for (x, y) in pairs() {
+        count += 1.0;
+        sx += x;
+        sy += y;
+    }
+    if count < 3.0 {
+        return None;
+    }
+    let (mx, my) = (sx / count, sy / count);
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for (x, y) in pairs() {
+        xx += (x - mx) * (x - mx);
+        xy += (x - mx) * (y - my);
+        yy += (y - my) * (y - my);
+    }
+    let slope = xy / (xx + 1e-8 * count);
+    let left = (yy - slope * (2.0 * xy - slope * xx)).max(0.0) / count;
+    Some([slope, my - slope * mx, -(left + 1e-6).ln()])
+}
