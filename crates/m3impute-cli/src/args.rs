@@ -318,7 +318,7 @@ pub struct EvaluateArgs {
     #[arg(conflicts_with = "truth")]
     pub input: Option<String>,
 
-    /// Methods to compare [default: all]
+    /// Methods to compare [default: all but the slow ones]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub methods: Vec<String>,
 

@@ -73,6 +73,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "hurry: 20,000 epochs as published take minutes for a small table and hours for a large one",
     inductive: true,
     randomised: true,
+    slow: true,
     presets: &[
         ("default", "as in the published code, kept within the observed range"),
         ("paper", "as in the published code"),

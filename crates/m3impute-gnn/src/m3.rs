@@ -145,6 +145,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "hurry: 40,000 epochs as published take half an hour for a small table and days for a large one",
     inductive: true,
     randomised: true,
+    slow: true,
     presets: &[("paper", "as in the published code")],
     params: PARAMS,
     preset_values: |name| {

@@ -13,10 +13,16 @@ use std::sync::Arc;
 
 pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let specs: Vec<&'static MethodSpec> = if args.methods.is_empty() {
-        METHODS.to_vec()
+        METHODS.iter().copied().filter(|spec| !spec.slow).collect()
     } else {
         args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?
     };
+    if args.methods.is_empty() {
+        let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
+        if !slow.is_empty() {
+            manner.note(format!("left out because they train for long: {}; `--methods` names them", slow.join(", ")));
+        }
+    }
     let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
     if specs.len() > 1 && !settings.params.is_empty() {
         return Err(Failure::usage("`--param` is for one method", "say `--methods NAME` with it"));
