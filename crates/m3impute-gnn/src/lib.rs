@@ -15,6 +15,7 @@ pub mod m3;
 pub mod model;
 pub mod pass;
 pub mod peers;
+pub mod speed;
 pub mod train;
 pub mod units;
 

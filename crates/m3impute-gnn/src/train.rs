@@ -99,17 +99,18 @@ impl Trainer {
         let mut of_cells = run.rng("shown cells", self.epoch);
         let of_peers = run.rng("peers", self.epoch);
         let key = run.rng("dropout", self.epoch).next_u64();
-        let loss = run.install(|| {
+        let cancel = run.cancel();
+        let loss = run.install(|| -> Result<f32> {
             let kept = self.cells.subset(|_| unit(&mut of_cells) < self.training.keep);
             let shown = Shown::new(&kept, self.training.epsilon);
             let targets = self.targets(&self.cells, of_peers);
             self.model.params.zero_grads();
             let batch = (&shown, &targets, &self.cells.values[..]);
-            let loss = self.model.learn(&mut self.tapes, batch, (self.training.dropout, key));
+            let loss = self.model.learn(&mut self.tapes, batch, (self.training.dropout, key), cancel)?;
             self.adam.step(&mut self.model.params, self.training.learning_rate);
             self.last = Some(shown);
-            loss
-        });
+            Ok(loss)
+        })?;
         self.epoch += 1;
         if loss.is_finite() {
             Ok(loss)

@@ -162,6 +162,32 @@ fn methods_lists_the_registry() {
 }
 
 #[test]
+fn bench_engine_measures_tables_of_any_size() {
+    let folder = Folder::new();
+    let arguments = ["bench", "engine", "--sizes", "30x3,20x2", "--seconds", "0", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&folder.run(&arguments).done().out).unwrap();
+    assert_eq!(json["sizes"].as_array().unwrap().len(), 2);
+    let size = &json["sizes"][0];
+    let speed = &size["speed"];
+    assert_eq!(
+        (size["name"].as_str(), speed["rows"].as_u64(), speed["columns"].as_u64()),
+        (Some("30x3"), Some(30), Some(3))
+    );
+    let mut figures = vec![&speed["gflop"], &speed["holes"], &size["peak_bytes"], &json["machine"]["cores"]];
+    for clock in ["wall", "processor"] {
+        for figure in ["gemm_gflops", "step_seconds", "share", "fill_seconds"] {
+            figures.push(&speed[clock][figure]);
+        }
+    }
+    for figure in figures {
+        assert!(figure.as_f64().is_some_and(|v| v.is_finite() && v > 0.0), "{json:#}");
+    }
+    let table = folder.run(&arguments[..arguments.len() - 1]).done().out;
+    assert!(table.contains("30x3") && table.contains("of GEMM"), "{table}");
+    folder.run(&["bench", "engine", "--sizes", "30"]).fails(2, &["ROWSxCOLUMNS"]);
+}
+
+#[test]
 fn shells_and_manuals_are_served() {
     let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
