@@ -156,6 +156,7 @@ impl Model {
             chunk_tape.backward(loss, &mut self.params);
             seeds.add(chunk_tape, inputs, &plan);
         }
+        cancel.check()?;
         let mut parts = vec![(samples, seeds.samples), (features, seeds.features)];
         if let (Some(known), Some([relevance, masked])) = (known, seeds.peers) {
             parts.extend([(known.relevance, relevance), (known.masked, masked)]);
@@ -313,6 +314,19 @@ mod tests {
                 assert!((a - b).abs() < 1e-5 * largest, "{variant:?}: {a} {b}");
             }
         }
+    }
+
+    #[test]
+    fn a_step_stops_between_chunks() {
+        let cells = cells();
+        let (shown, targets) = (Shown::new(&cells, 1e-4), targets(&cells));
+        let mut model = Model::new(architecture(Variant::Full, vec![0; 3]), &mut ChaCha8Rng::seed_from_u64(4));
+        model.chunk_rows = [1, 1];
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let batch = (&shown, &targets, &cells.values[..]);
+        let outcome = model.learn(&mut Default::default(), batch, (0.0, 0), &cancel);
+        assert!(matches!(outcome, Err(m3impute_core::Error::Cancelled)));
     }
 
     #[test]

@@ -136,9 +136,7 @@ impl Trainer {
             if passed - reported > Duration::from_millis(100) || self.epoch == total {
                 reported = passed;
                 let rate = (self.epoch - first) as f64 / passed.as_secs_f64();
-                let left = (total - self.epoch) as f64 / rate;
-                let note = format!("loss {loss:.5}, {rate:.1} epochs/s, {} left", spoken(left));
-                run.report("training", self.epoch, total, note);
+                run.report("training", self.epoch, total, format!("loss {loss:.5}, {rate:.1} epochs/s"));
             }
         }
         Ok(None)
@@ -205,16 +203,6 @@ impl Trainer {
             blocks.concat()
         });
         Targets { rows: cells.rows.clone(), columns: cells.columns.clone(), peers, k }
-    }
-}
-
-/// Seconds as a person would say them.
-fn spoken(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match whole {
-        0..100 => format!("{whole} s"),
-        100..6000 => format!("{} min", whole.div_ceil(60)),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
     }
 }
 

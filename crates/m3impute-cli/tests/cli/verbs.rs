@@ -224,3 +224,26 @@ fn an_interrupt_leaves_the_old_file_whole() {
     assert_eq!(folder.text("out.csv"), "old");
     assert_eq!(folder.names(), ["in.csv", "out.csv"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_while_a_model_trains_leaves_the_old_one_whole() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::with("penguins.csv", penguins());
+    folder.write("model.m3", "old");
+    let mut child = folder
+        .command(&["fit", "penguins.csv", "-o", "model.m3", "--method", "m3", "--progress", "always"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let training = said.find(|line| line.starts_with("training"));
+    assert!(
+        training.as_deref().is_some_and(|line| line.contains("/40,000") && line.contains("epochs/s")),
+        "{training:?}"
+    );
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.text("model.m3"), "old");
+    assert_eq!(folder.names(), ["model.m3", "penguins.csv"]);
+}
