@@ -12,14 +12,13 @@ fn main() {
         let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
         Some(String::from_utf8(output.stdout).ok()?.trim().to_owned()).filter(|text| !text.is_empty())
     };
-    // In another project's repository, such as that of a package, the commit would be theirs.
-    if git(&["ls-files", "build.rs"]).is_none() {
-        return;
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={log}");
     }
-    if let (Some(commit), Some(log)) =
-        (git(&["rev-parse", "--short", "HEAD"]), git(&["rev-parse", "--git-path", "logs/HEAD"]))
+    // In another project's repository, such as that of a package, the commit would be theirs.
+    if git(&["ls-files", "build.rs"]).is_some()
+        && let Some(commit) = git(&["rev-parse", "--short", "HEAD"])
     {
         println!("cargo::rustc-env=M3IMPUTE_COMMIT={commit}");
-        println!("cargo::rerun-if-changed={log}");
     }
 }
