@@ -2,7 +2,7 @@
 
 use crate::args::{MannerArgs, When};
 use crate::failure::{Failure, Outcome};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use m3impute::Progress;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
@@ -53,9 +53,14 @@ impl Manner {
             return Bar::Lines(Arc::default());
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+        let left = |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+            // Before anything is done nobody knows.
+            let _ = if state.pos() > 0 { write!(to, ", {} left", spoken(state.eta().as_secs_f64())) } else { Ok(()) };
+        };
         bar.set_style(
-            ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {elapsed} left {eta} {msg}")
-                .expect("the template is right"),
+            ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {elapsed}{left}  {msg}")
+                .expect("the template is right")
+                .with_key("left", left),
         );
         Bar::Drawn(bar)
     }
