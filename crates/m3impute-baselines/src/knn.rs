@@ -113,6 +113,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "many columns of which few matter, and very long tables: every row is compared with every other",
     inductive: true,
     randomised: true,
+    slow: false,
     presets: &[
         ("default", "neighbours, weights and metric chosen on held-out observed cells"),
         ("paper", "20 neighbours, inverse squared distances, columns scaled to the unit interval"),

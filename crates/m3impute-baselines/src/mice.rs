@@ -83,6 +83,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "relations that are not linear; and where several imputations are wanted, since this gives the expected one",
     inductive: true,
     randomised: false,
+    slow: false,
     presets: &[
         ("default", "standardised, levels by softmax regression, within the observed range"),
         ("paper", "Bayesian ridge regression on the unit interval, at most 50 rounds"),

@@ -103,6 +103,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "a few rows with linear relations (`mice`), or draws that keep the spread: it gives one likely value",
     inductive: true,
     randomised: true,
+    slow: false,
     presets: PRESETS,
     params: &[
         ParamSpec { name: "trees", doc: "trees a column", expects: Expect::Whole(1, 10_000) },

@@ -59,6 +59,7 @@ macro_rules! simple_methods {
             avoid: $avoid,
             inductive: true,
             randomised: false,
+            slow: false,
             presets: PRESETS,
             params: &[],
             preset_values: |name| PRESETS.iter().any(|p| p.0 == name).then(|| Value::Object(Default::default())),

@@ -65,6 +65,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "columns that do not depend on each other linearly, and tables with few columns",
     inductive: true,
     randomised: true,
+    slow: false,
     presets: &[
         ("default", "standardised, the shrinkage chosen on held-out observed cells"),
         ("paper", "not centred, from zeros, shrunk by a fiftieth of the largest singular value"),

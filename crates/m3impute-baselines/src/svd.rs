@@ -58,6 +58,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "columns that do not depend on each other linearly, and tables with few columns",
     inductive: true,
     randomised: true,
+    slow: false,
     presets: &[
         ("default", "standardised and shrunk, the rank chosen on held-out observed cells"),
         ("paper", "not centred, from zeros, all directions but one"),

@@ -1,4 +1,4 @@
-//! Counts the bytes that the program holds, so that `evaluate` can say what a method needs.
+//! Counts the bytes that the program holds, so that `evaluate` and `bench` can say what a method needs.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -60,4 +60,11 @@ impl m3impute_eval::Probe for MemoryProbe {
     fn peak_bytes(&self) -> Option<u64> {
         Some(PEAK.load(Relaxed).saturating_sub(START.load(Relaxed)) as u64)
     }
+}
+
+/// The most memory that the process ever had, as the system counts it (Linux).
+pub fn peak_resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?)
 }

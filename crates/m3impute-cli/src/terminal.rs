@@ -2,10 +2,11 @@
 
 use crate::args::{MannerArgs, When};
 use crate::failure::{Failure, Outcome};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use m3impute::Progress;
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// How this run of the program speaks.
 #[derive(Clone, Copy, Debug)]
@@ -43,19 +44,25 @@ impl Manner {
         self.say(format!("note: {}", line.as_ref()));
     }
 
-    /// A bar that follows a run; it is gone when dropped.
+    /// A bar that follows a run; it is gone when dropped. Where no terminal draws it, a line now and then stands for it.
     pub fn bar(&self) -> Bar {
-        let bar = if self.progress {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-            bar.set_style(
-                ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {elapsed} left {eta} {msg}")
-                    .expect("the template is right"),
-            );
-            bar
-        } else {
-            ProgressBar::hidden()
+        if !self.progress {
+            return Bar::Hidden;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Bar::Lines(Arc::default());
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+        let left = |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+            // Before anything is done nobody knows.
+            let _ = if state.pos() > 0 { write!(to, ", {} left", spoken(state.eta().as_secs_f64())) } else { Ok(()) };
         };
-        Bar(Arc::new(bar))
+        bar.set_style(
+            ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {elapsed}{left}  {msg}")
+                .expect("the template is right")
+                .with_key("left", left),
+        );
+        Bar::Drawn(bar)
     }
 
     /// A text in a style of the terminal: 1 bold, 2 dim, 32 green, 33 yellow.
@@ -64,22 +71,82 @@ impl Manner {
     }
 }
 
-/// A progress bar on standard error.
+/// Lines of progress are that far apart.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+/// Progress on standard error.
 #[derive(Clone)]
-pub struct Bar(Arc<ProgressBar>);
+pub enum Bar {
+    Hidden,
+    Drawn(ProgressBar),
+    Lines(Arc<Mutex<Lines>>),
+}
+
+/// Progress as lines of a log.
+#[derive(Default)]
+pub struct Lines {
+    stage: &'static str,
+    /// When the stage began, and how much of it was done then.
+    began: Option<(Instant, u64)>,
+    said: Option<Instant>,
+}
 
 impl Bar {
     /// Shows how far a run is.
     pub fn show(&self, progress: &Progress) {
-        self.0.set_prefix(progress.stage);
-        self.0.set_length(progress.total);
-        self.0.set_position(progress.done);
-        self.0.set_message(progress.note.clone());
+        match self {
+            Bar::Hidden => {}
+            Bar::Drawn(bar) => {
+                bar.set_prefix(progress.stage);
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
+                bar.set_message(progress.note.clone());
+            }
+            Bar::Lines(lines) => {
+                let line = lines.lock().ok().and_then(|mut lines| lines.next(progress, Instant::now()));
+                line.iter().for_each(|line| complain(line));
+            }
+        }
     }
 
     /// Takes the bar away.
     pub fn clear(&self) {
-        self.0.finish_and_clear();
+        if let Bar::Drawn(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Lines {
+    /// The line to say now, if it is time for one.
+    fn next(&mut self, progress: &Progress, now: Instant) -> Option<String> {
+        let Progress { stage, done, total, note } = progress;
+        if self.stage != *stage || self.began.is_none() {
+            *self = Lines { stage, began: Some((now, *done)), said: self.said };
+        }
+        if self.said.is_some_and(|said| now - said < BETWEEN_LINES) && done < total {
+            return None;
+        }
+        self.said = Some(now);
+        let (began, first) = self.began?;
+        let left = match done.saturating_sub(first) {
+            0 => String::new(),
+            some => {
+                let seconds = (now - began).as_secs_f64() / some as f64 * total.saturating_sub(*done) as f64;
+                format!(", {} left", spoken(seconds))
+            }
+        };
+        Some(format!("{stage} {}/{}{left}, {note}", thousands(*done as usize), thousands(*total as usize)))
+    }
+}
+
+/// Seconds as a person would say them.
+fn spoken(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..100 => format!("{whole} s"),
+        100..6000 => format!("{} min", whole.div_ceil(60)),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
     }
 }
 
@@ -139,5 +206,17 @@ mod tests {
         assert_eq!((count(1, "cell"), count(1000, "cell")), ("1 cell".into(), "1,000 cells".into()));
         assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".into(), "0.0 %".into()));
         assert_eq!((bytes(999_000), bytes(1_250_000)), ("999 kB".into(), "1.2 MB".into()));
+    }
+
+    #[test]
+    fn lines_of_progress_come_now_and_then_and_say_what_is_left() {
+        let at = |done: u64| Progress { stage: "training", done, total: 400, note: "loss 0.1".to_owned() };
+        let (mut lines, start) = (Lines::default(), Instant::now());
+        let later = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(lines.next(&at(10), start).as_deref(), Some("training 10/400, loss 0.1"));
+        assert_eq!(lines.next(&at(60), later(5)), None);
+        assert_eq!(lines.next(&at(110), later(10)).as_deref(), Some("training 110/400, 29 s left, loss 0.1"));
+        assert_eq!(lines.next(&at(400), later(12)).as_deref(), Some("training 400/400, 0 s left, loss 0.1"));
+        assert_eq!([spoken(99.0), spoken(600.0), spoken(9000.0)], ["99 s", "10 min", "2 h 30 min"]);
     }
 }

@@ -117,6 +117,9 @@ pub struct MethodSpec {
     pub inductive: bool,
     /// Whether the seed matters.
     pub randomised: bool,
+    /// Whether the default preset trains for minutes even on a small table: a comparison of all methods leaves it out
+    /// unless it is named.
+    pub slow: bool,
     /// The presets: name and what it stands for. The first is the default.
     pub presets: &'static [(&'static str, &'static str)],
     /// The parameters.

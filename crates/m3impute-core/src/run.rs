@@ -22,6 +22,14 @@ impl Cancel {
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// Fails when somebody asked: for work inside [`Run::install`], where the run itself cannot go.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when the flag is raised.
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
 }
 
 /// How far a method is.
@@ -155,7 +163,12 @@ impl Run {
     /// # Errors
     /// [`Error::Cancelled`] when the flag is raised.
     pub fn check(&self) -> Result<()> {
-        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+        self.cancel.check()
+    }
+
+    /// The flag that stops the run.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
     /// The time that is left, where there is a budget.

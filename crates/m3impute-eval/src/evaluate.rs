@@ -292,6 +292,7 @@ mod tests {
                 avoid: "",
                 inductive: false,
                 randomised: false,
+                slow: false,
                 presets: &[("default", "")],
                 params: &[],
                 preset_values: |_| None,

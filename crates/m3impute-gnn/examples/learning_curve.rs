@@ -4,16 +4,18 @@
 //! learning_curve --table yacht.csv --mask yacht.mcar30.txt --epochs 40000 --every 250 --out curve.csv
 //! ```
 //!
+//! The file starts with `#` lines that say method, table, seed, machine, commit and command; `--commit` says which commit
+//! the program was built from where that is not the one that is checked out. `benches/curves.py` draws such files.
+//!
 //! Columns are scaled by the complete column, as in the paper; the last column of the table is left out. Training never
 //! sees the hidden cells: they are read here and compared here.
 
 use m3impute_core::Run;
 use m3impute_gnn::graph::Cells;
-use m3impute_gnn::head::Variant;
-use m3impute_gnn::layers::Gnn;
-use m3impute_gnn::model::{Architecture, Model, Start};
-use m3impute_gnn::peers::Sampling;
-use m3impute_gnn::train::{Trainer, Training};
+use m3impute_gnn::model::Model;
+use m3impute_gnn::speed::Machine;
+use m3impute_gnn::train::Trainer;
+use m3impute_gnn::{grape, m3};
 use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -24,12 +26,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = |name: &str| find(name).ok_or_else(|| format!("{name} is needed"));
     let number = |name: &str, default: u64| find(name).map_or(Ok(default), |v| v.parse());
     let method = find("--method").unwrap_or_else(|| "m3".to_owned());
-    let (is_m3, default_epochs) = match method.as_str() {
-        "m3" => (true, 40_000),
-        "grape" => (false, 20_000),
+    let is_m3 = match method.as_str() {
+        "m3" => true,
+        "grape" => false,
         other => return Err(format!("unknown method `{other}`").into()),
     };
-    let epochs = number("--epochs", default_epochs)?;
+    let default = if is_m3 { m3::M3Params::default().epochs } else { grape::GrapeParams::default().epochs };
+    let epochs = number("--epochs", default)?;
     let every = number("--every", 250)?.max(1);
     let run = Run::new(number("--seed", 0)?, number("--threads", 0)? as usize)?;
 
@@ -40,29 +43,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     let holes = Cells::missing(m, &seen, &observed);
     let truth: Vec<f64> = x.iter().zip(&observed).filter(|(_, o)| !**o).map(|(v, _)| *v).collect();
 
-    let architecture = Architecture {
-        start: if is_m3 { Start::Values } else { Start::Ones },
-        gnn: Gnn::EgSage,
-        layers: 3,
-        width: number("--width", if is_m3 { 128 } else { 64 })? as usize,
-        variant: if is_m3 { Variant::Full } else { Variant::Init },
-        peers: number("--peers", 5)? as usize,
-        levels: vec![0; m],
+    let (name, architecture, training) = if is_m3 {
+        let p = m3::M3Params { epochs, ..m3::M3Params::default() };
+        let p = m3::M3Params { width: number("--width", p.width as u64)? as usize, ..p };
+        let p = m3::M3Params { peers: number("--peers", p.peers as u64)? as usize, ..p };
+        ("m3", m3::architecture(&p, vec![0; m]), m3::training(&p, rows))
+    } else {
+        let p = grape::GrapeParams { epochs, ..grape::GrapeParams::default() };
+        let p = grape::GrapeParams { width: number("--width", p.width as u64)? as usize, ..p };
+        ("grape", grape::architecture(&p, vec![0; m]), grape::training(&p))
     };
-    let training = Training {
-        epochs,
-        learning_rate: 1e-3,
-        keep: if is_m3 { 0.5 } else { 0.7 },
-        dropout: if is_m3 { 0.1 } else { 0.0 },
-        epsilon: 1e-4,
-        sampling: if rows > 5000 { Sampling::Shared } else { Sampling::Cosine },
-    };
-    let name = if is_m3 { "m3" } else { "grape" };
     let mut trainer = Trainer::new(Model::new(architecture, &mut run.rng("weights", 0)), training, cells, &run);
     let mut out: Box<dyn Write> = match find("--out") {
         Some(path) => Box::new(std::fs::File::create(path)?),
         None => Box::new(std::io::stdout()),
     };
+    let base = |path: String| path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    let said: Vec<String> = args.iter().map(|a| base(a.clone())).collect();
+    let machine = Machine::this();
+    writeln!(out, "# method: {name}")?;
+    writeln!(out, "# table: {}", base(text("--table")?))?;
+    writeln!(out, "# mask: {}", base(text("--mask")?))?;
+    writeln!(out, "# seed: {}", run.seed())?;
+    writeln!(out, "# machine: {}, {} cores, {} threads", machine.processor, machine.cores, run.threads())?;
+    writeln!(out, "# commit: {}", find("--commit").or_else(commit).unwrap_or_else(|| "unknown".to_owned()))?;
+    writeln!(out, "# command: learning_curve {}", said.join(" "))?;
     writeln!(out, "epoch,seconds,loss,mae10")?;
     let (mut seconds, mut losses, mut count) = (Duration::ZERO, 0.0, 0);
     while trainer.epoch() < epochs {
@@ -81,6 +86,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// The commit that is checked out, where the example is run in a clone.
+fn commit() -> Option<String> {
+    let output = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|commit| output.status.success() && !commit.is_empty())
 }
 
 /// The scaled values of a table, which of them are observed, and how many columns there are.

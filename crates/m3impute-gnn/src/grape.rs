@@ -73,6 +73,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "hurry: 20,000 epochs as published take minutes for a small table and hours for a large one",
     inductive: true,
     randomised: true,
+    slow: true,
     presets: &[
         ("default", "as in the published code, kept within the observed range"),
         ("paper", "as in the published code"),
@@ -90,6 +91,31 @@ pub static SPEC: MethodSpec = MethodSpec {
     load: load_matrix_model::<Grape>,
 };
 
+/// The shape of the model, with the number of levels of each feature as in [`Architecture::levels`].
+pub fn architecture(p: &GrapeParams, levels: Vec<u32>) -> Architecture {
+    Architecture {
+        start: Start::Ones,
+        gnn: p.gnn,
+        layers: p.layers,
+        width: p.width,
+        variant: Variant::Init,
+        peers: 1,
+        levels,
+    }
+}
+
+/// How the model is trained.
+pub fn training(p: &GrapeParams) -> Training {
+    Training {
+        epochs: p.epochs,
+        learning_rate: p.learning_rate as f32,
+        keep: p.keep as f32,
+        dropout: 0.0,
+        epsilon: 0.0,
+        sampling: Sampling::Uniform,
+    }
+}
+
 impl MatrixMethod for Grape {
     type Model = FittedGnn;
     type Params = GrapeParams;
@@ -105,23 +131,6 @@ impl MatrixMethod for Grape {
 
     fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
         let p = &self.params;
-        let architecture = Architecture {
-            start: Start::Ones,
-            gnn: p.gnn,
-            layers: p.layers,
-            width: p.width,
-            variant: Variant::Init,
-            peers: 1,
-            levels: levels_of(data),
-        };
-        let training = Training {
-            epochs: p.epochs,
-            learning_rate: p.learning_rate as f32,
-            keep: p.keep as f32,
-            dropout: 0.0,
-            epsilon: 0.0,
-            sampling: Sampling::Uniform,
-        };
-        fit(SPEC.name, architecture, training, data, run)
+        fit(SPEC.name, architecture(p, levels_of(data)), training(p), data, run)
     }
 }

@@ -16,6 +16,7 @@ pub mod model;
 pub mod pass;
 pub mod peers;
 pub mod refined;
+pub mod speed;
 pub mod train;
 pub mod units;
 

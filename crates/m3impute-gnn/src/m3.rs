@@ -145,6 +145,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     avoid: "hurry: 40,000 epochs as published take half an hour for a small table and days for a large one",
     inductive: true,
     randomised: true,
+    slow: true,
     presets: &[("paper", "as in the published code")],
     params: PARAMS,
     preset_values: |name| {
@@ -192,6 +193,31 @@ pub(crate) fn encoding(discrete: Discrete) -> Encoding {
     Encoding { layout, scale: Scale::MinMax, constants: Constants::Keep }
 }
 
+/// The shape of the model, with the number of levels of each feature as in [`Architecture::levels`].
+pub fn architecture(p: &M3Params, levels: Vec<u32>) -> Architecture {
+    Architecture {
+        start: Start::Values,
+        gnn: p.gnn,
+        layers: p.layers,
+        width: p.width,
+        variant: p.variant,
+        peers: p.peers,
+        levels,
+    }
+}
+
+/// How the model is trained on a table of so many rows.
+pub fn training(p: &M3Params, rows: usize) -> Training {
+    Training {
+        epochs: p.epochs,
+        learning_rate: p.learning_rate as f32,
+        keep: p.keep as f32,
+        dropout: p.dropout as f32,
+        epsilon: p.epsilon as f32,
+        sampling: p.sampling.unwrap_or(if rows > LARGE { Sampling::Shared } else { Sampling::Cosine }),
+    }
+}
+
 impl MatrixMethod for M3 {
     type Model = FittedGnn;
     type Params = M3Params;
@@ -207,25 +233,8 @@ impl MatrixMethod for M3 {
 
     fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
         let p = &self.params;
-        let architecture = Architecture {
-            start: Start::Values,
-            gnn: p.gnn,
-            layers: p.layers,
-            width: p.width,
-            variant: p.variant,
-            peers: p.peers,
-            levels: levels_of(data),
-        };
         let large = data.rows > LARGE && p.sampling.is_none() && p.variant.has_peers();
-        let training = Training {
-            epochs: p.epochs,
-            learning_rate: p.learning_rate as f32,
-            keep: p.keep as f32,
-            dropout: p.dropout as f32,
-            epsilon: p.epsilon as f32,
-            sampling: p.sampling.unwrap_or(if large { Sampling::Shared } else { Sampling::Cosine }),
-        };
-        let mut learnt = fit(SPEC.name, architecture, training, data, run)?;
+        let mut learnt = fit(SPEC.name, architecture(p, levels_of(data)), training(p, data.rows), data, run)?;
         if large {
             learnt.notes.push(format!(
                 "{} rows are more than {LARGE}: peers were drawn among 20 records that all rows share, as published for \

@@ -11,7 +11,7 @@ use crate::layers::Gnn;
 use crate::pass::Pass;
 use crate::peers::unit;
 use crate::units::{PeerTables, Peers};
-use m3impute_core::{Result, Run};
+use m3impute_core::{Cancel, Result, Run};
 use m3impute_nn::{Matrix, Params, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -104,12 +104,16 @@ impl Model {
     }
 
     /// Computes the loss of cells with these values and adds its gradient to that of the weights.
+    ///
+    /// # Errors
+    /// When the flag is raised; the gradient is then in pieces.
     pub fn learn(
         &mut self,
         tapes: &mut [Tape; 2],
         (shown, targets, values): (&Shown, &Targets, &[f32]),
         (dropout, key): (f32, u64),
-    ) -> f32 {
+        cancel: &Cancel,
+    ) -> Result<f32> {
         let [tape, chunk_tape] = tapes;
         tape.reset();
         let peers = self.peers(&shown.patterns, targets);
@@ -124,7 +128,7 @@ impl Model {
             let loss = self.head.loss(&mut pass, answer, &plan, values);
             let value = tape.scalar(loss);
             tape.backward(loss, &mut self.params);
-            return value;
+            return Ok(value);
         }
         drop(pass);
 
@@ -136,6 +140,7 @@ impl Model {
         };
         let mut total = 0.0;
         for from in (0..targets.len()).step_by(chunk) {
+            cancel.check()?;
             let cells = from..(from + chunk).min(targets.len());
             let share = cells.len() as f32 / targets.len() as f32;
             let plan = Plan::new(&shown.patterns, targets, peers.as_ref(), cells.clone(), true);
@@ -151,6 +156,7 @@ impl Model {
             chunk_tape.backward(loss, &mut self.params);
             seeds.add(chunk_tape, inputs, &plan);
         }
+        cancel.check()?;
         let mut parts = vec![(samples, seeds.samples), (features, seeds.features)];
         if let (Some(known), Some([relevance, masked])) = (known, seeds.peers) {
             parts.extend([(known.relevance, relevance), (known.masked, masked)]);
@@ -164,7 +170,7 @@ impl Model {
         let sums: Vec<Var> = sums.collect();
         let all = sums.into_iter().reduce(|a, b| tape.add(a, b)).expect("there are tables");
         tape.backward(all, &mut self.params);
-        total as f32
+        Ok(total as f32)
     }
 
     /// Predicts cells of the table that is shown.
@@ -291,7 +297,8 @@ mod tests {
             let run = |chunk_rows| {
                 let mut model = Model::new(architecture(variant, vec![0, 3, 0]), &mut ChaCha8Rng::seed_from_u64(4));
                 model.chunk_rows = chunk_rows;
-                let loss = model.learn(&mut Default::default(), (&shown, &targets, &cells.values), (0.0, 0));
+                let batch = (&shown, &targets, &cells.values[..]);
+                let loss = model.learn(&mut Default::default(), batch, (0.0, 0), &Cancel::default()).unwrap();
                 let run = Run::new(0, 1).unwrap();
                 let values = model.predict(&mut Tape::inference(), &shown, &targets, &run).unwrap();
                 let grads: Vec<f32> =
@@ -307,6 +314,19 @@ mod tests {
                 assert!((a - b).abs() < 1e-5 * largest, "{variant:?}: {a} {b}");
             }
         }
+    }
+
+    #[test]
+    fn a_step_stops_between_chunks() {
+        let cells = cells();
+        let (shown, targets) = (Shown::new(&cells, 1e-4), targets(&cells));
+        let mut model = Model::new(architecture(Variant::Full, vec![0; 3]), &mut ChaCha8Rng::seed_from_u64(4));
+        model.chunk_rows = [1, 1];
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let batch = (&shown, &targets, &cells.values[..]);
+        let outcome = model.learn(&mut Default::default(), batch, (0.0, 0), &cancel);
+        assert!(matches!(outcome, Err(m3impute_core::Error::Cancelled)));
     }
 
     #[test]

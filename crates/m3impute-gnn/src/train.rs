@@ -99,17 +99,18 @@ impl Trainer {
         let mut of_cells = run.rng("shown cells", self.epoch);
         let of_peers = run.rng("peers", self.epoch);
         let key = run.rng("dropout", self.epoch).next_u64();
-        let loss = run.install(|| {
+        let cancel = run.cancel();
+        let loss = run.install(|| -> Result<f32> {
             let kept = self.cells.subset(|_| unit(&mut of_cells) < self.training.keep);
             let shown = Shown::new(&kept, self.training.epsilon);
             let targets = self.targets(&self.cells, of_peers);
             self.model.params.zero_grads();
             let batch = (&shown, &targets, &self.cells.values[..]);
-            let loss = self.model.learn(&mut self.tapes, batch, (self.training.dropout, key));
+            let loss = self.model.learn(&mut self.tapes, batch, (self.training.dropout, key), cancel)?;
             self.adam.step(&mut self.model.params, self.training.learning_rate);
             self.last = Some(shown);
-            loss
-        });
+            Ok(loss)
+        })?;
         self.epoch += 1;
         if loss.is_finite() {
             Ok(loss)
@@ -135,9 +136,7 @@ impl Trainer {
             if passed - reported > Duration::from_millis(100) || self.epoch == total {
                 reported = passed;
                 let rate = (self.epoch - first) as f64 / passed.as_secs_f64();
-                let left = (total - self.epoch) as f64 / rate;
-                let note = format!("loss {loss:.5}, {rate:.1} epochs/s, {} left", spoken(left));
-                run.report("training", self.epoch, total, note);
+                run.report("training", self.epoch, total, format!("loss {loss:.5}, {rate:.1} epochs/s"));
             }
         }
         Ok(None)
@@ -204,16 +203,6 @@ impl Trainer {
             blocks.concat()
         });
         Targets { rows: cells.rows.clone(), columns: cells.columns.clone(), peers, k }
-    }
-}
-
-/// Seconds as a person would say them.
-fn spoken(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match whole {
-        0..100 => format!("{whole} s"),
-        100..6000 => format!("{} min", whole.div_ceil(60)),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
     }
 }
 

@@ -38,7 +38,16 @@
 pub use m3impute_core::*;
 
 /// Every method there is.
-pub static METHODS: &[&MethodSpec] = m3impute_baselines::METHODS;
+pub static METHODS: &[&MethodSpec] = &{
+    let (classic, graph) = (m3impute_baselines::METHODS, m3impute_gnn::METHODS);
+    let mut all = [classic[0]; m3impute_baselines::METHODS.len() + m3impute_gnn::METHODS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < classic.len() { classic[at] } else { graph[at - classic.len()] };
+        at += 1;
+    }
+    all
+};
 
 /// The method that fills a table when nobody says which.
 pub const DEFAULT_METHOD: &str = "missforest";

@@ -9,14 +9,20 @@ use m3impute::{Cancel, METHODS, MethodSpec, Progress, Table};
 use m3impute_eval::{Candidate, HolesFrom, Plan, ScaleBy, Spread, Summary, Watch};
 use m3impute_io::Input;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let specs: Vec<&'static MethodSpec> = if args.methods.is_empty() {
-        METHODS.to_vec()
+        METHODS.iter().copied().filter(|spec| !spec.slow).collect()
     } else {
         args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?
     };
+    if args.methods.is_empty() {
+        let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
+        if !slow.is_empty() {
+            manner.note(format!("left out because they train for long: {}; `--methods` names them", slow.join(", ")));
+        }
+    }
     let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
     if specs.len() > 1 && !settings.params.is_empty() {
         return Err(Failure::usage("`--param` is for one method", "say `--methods NAME` with it"));
@@ -46,7 +52,7 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
         },
     };
     let bar = manner.bar();
-    let watch: Arc<dyn Watch> = Arc::new(OnBar(bar.clone()));
+    let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), task: Mutex::default() });
     let rows = m3impute_eval::evaluate(&table, &plan, &MemoryProbe, cancel, &watch)?;
     bar.clear();
     let summary = m3impute_eval::summarise(&rows);
@@ -112,12 +118,25 @@ fn summary_table(summary: &[Summary], manner: &Manner) -> String {
     rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Shows a comparison on a bar: which method is at work, and how many are done.
-struct OnBar(Bar);
+/// Shows a comparison on a bar: which method is at work, and how far it is.
+struct OnBar {
+    bar: Bar,
+    /// What began last, in words.
+    task: Mutex<String>,
+}
 
 impl Watch for OnBar {
     fn begins(&self, label: &str, repeat: usize, done: usize, total: usize) {
         let note = format!("{label}, repeat {repeat}");
-        self.0.show(&Progress { stage: "evaluate", done: done as u64, total: total as u64, note });
+        if let Ok(mut task) = self.task.lock() {
+            *task = format!("{note}, {} of {total}", done + 1);
+        }
+        self.bar.show(&Progress { stage: "evaluate", done: done as u64, total: total as u64, note });
+    }
+
+    fn progress(&self, progress: &Progress) {
+        let task = self.task.lock().map(|task| task.clone()).unwrap_or_default();
+        let note = if progress.note.is_empty() { task } else { format!("{}; {task}", progress.note) };
+        self.bar.show(&Progress { note, ..progress.clone() });
     }
 }

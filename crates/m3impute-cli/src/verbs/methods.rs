@@ -18,8 +18,12 @@ pub fn methods(args: &MethodsArgs, manner: &Manner) -> Outcome {
     }
     let mut out = String::new();
     for spec in &chosen {
-        let default = if spec.name == m3impute::DEFAULT_METHOD { " (default)" } else { "" };
-        let _ = writeln!(out, "{}{default}", manner.style(1, spec.name));
+        let remark = match spec {
+            _ if spec.name == m3impute::DEFAULT_METHOD => " (default)",
+            _ if spec.slow => " (slow)",
+            _ => "",
+        };
+        let _ = writeln!(out, "{}{remark}", manner.style(1, spec.name));
         let _ = writeln!(out, "  {}", spec.summary);
         if args.name.is_some() {
             describe(spec, &mut out);
@@ -36,9 +40,12 @@ fn describe(spec: &MethodSpec, out: &mut String) {
     let _ = writeln!(out, "  Not for: {}", spec.avoid);
     let _ = writeln!(out, "  New rows: {}", if spec.inductive { "yes (fit, transform)" } else { "no" });
     let _ = writeln!(out, "  Seed: {}", if spec.randomised { "matters" } else { "does not matter" });
+    if spec.slow {
+        let _ = writeln!(out, "  Time: trains for minutes or more; `evaluate` runs it only when it is named");
+    }
     let _ = writeln!(out, "  Presets:");
     for (name, doc) in spec.presets {
-        let _ = writeln!(out, "    {name:<12} {doc}");
+        let _ = writeln!(out, "    {name:<13} {doc}");
     }
     if !spec.params.is_empty() {
         let _ = writeln!(out, "  Parameters (--param NAME=VALUE):");
@@ -53,8 +60,8 @@ fn describe(spec: &MethodSpec, out: &mut String) {
                 Some(format!("{preset}: {text}"))
             })
             .collect();
-        let _ = writeln!(out, "    {:<12} {}", param.name, param.doc);
-        let _ = writeln!(out, "    {:<12} {} [{}]", "", param.expects, values.join(", "));
+        let _ = writeln!(out, "    {:<13} {}", param.name, param.doc);
+        let _ = writeln!(out, "    {:<13} {} [{}]", "", param.expects, values.join(", "));
     }
 }
 
@@ -68,7 +75,7 @@ fn as_json(spec: &MethodSpec) -> Value {
         spec.params.iter().map(|p| json!({"name": p.name, "doc": p.doc, "expects": p.expects.to_string()})).collect();
     json!({
         "name": spec.name, "summary": spec.summary, "not_for": spec.avoid, "inductive": spec.inductive,
-        "randomised": spec.randomised, "default": spec.name == m3impute::DEFAULT_METHOD,
+        "randomised": spec.randomised, "slow": spec.slow, "default": spec.name == m3impute::DEFAULT_METHOD,
         "presets": presets, "params": params,
     })
 }

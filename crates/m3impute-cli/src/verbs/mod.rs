@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod ampute;
+pub mod bench;
 pub mod describe;
 pub mod evaluate;
 pub mod fit;

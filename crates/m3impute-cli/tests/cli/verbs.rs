@@ -38,8 +38,10 @@ fn a_pipe_gives_the_bytes_of_a_file() {
 #[test]
 fn fit_and_transform_fill_rows_in_any_chunks() {
     let folder = Folder::with("penguins.csv", penguins());
-    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest"] {
-        folder.run(&["fit", "penguins.csv", "-o", "model.m3", "--method", method]).done();
+    let quick = ["--param", "epochs=2", "--param", "width=8"];
+    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "m3", "grape"] {
+        let quick = if ["m3", "grape"].contains(&method) { &quick[..] } else { &[] };
+        folder.run(&[&["fit", "penguins.csv", "-o", "model.m3", "--method", method], quick].concat()).done();
         folder.run(&["transform", "penguins.csv", "--model", "model.m3", "-o", "all.csv"]).done();
         folder
             .run(&[
@@ -102,6 +104,16 @@ fn evaluate_ranks_methods_on_the_same_holes() {
 }
 
 #[test]
+fn evaluate_leaves_out_what_trains_for_long_unless_it_is_named() {
+    let folder = Folder::with("in.csv", "a,b\n1,2\n2,4\n3,6\n4,8\n5,10\n6,12\n7,14\n8,16\n");
+    let ran = folder.run(&["evaluate", "in.csv", "--repeats", "1"]).done();
+    assert!(ran.err.contains("left out because they train for long: `m3`, `grape`"), "{}", ran.err);
+    assert!(ran.out.contains("missforest") && !ran.out.contains("grape"), "{}", ran.out);
+    let named = ["evaluate", "in.csv", "--repeats", "1", "--methods", "grape", "--param", "epochs=2"];
+    assert!(folder.run(&named).done().out.contains("grape"));
+}
+
+#[test]
 fn evaluate_scores_on_given_holes() {
     let folder = Folder::with("full.csv", "a,b,y\n0,1,9\n1,2,9\n2,3,9\n4,4,9\n");
     folder.write("observed.txt", "11\n01\n11\n10\n");
@@ -143,10 +155,36 @@ fn methods_lists_the_registry() {
     let folder = Folder::new();
     let json: serde_json::Value = serde_json::from_str(&folder.run(&["methods", "--json"]).done().out).unwrap();
     let names: Vec<&str> = json.as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
-    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest"] {
+    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "m3", "grape"] {
         assert!(names.contains(&method), "{method}");
     }
     assert!(folder.run(&["methods", "knn"]).done().out.contains("--param"));
+}
+
+#[test]
+fn bench_engine_measures_tables_of_any_size() {
+    let folder = Folder::new();
+    let arguments = ["bench", "engine", "--sizes", "30x3,20x2", "--seconds", "0", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&folder.run(&arguments).done().out).unwrap();
+    assert_eq!(json["sizes"].as_array().unwrap().len(), 2);
+    let size = &json["sizes"][0];
+    let speed = &size["speed"];
+    assert_eq!(
+        (size["name"].as_str(), speed["rows"].as_u64(), speed["columns"].as_u64()),
+        (Some("30x3"), Some(30), Some(3))
+    );
+    let mut figures = vec![&speed["gflop"], &speed["holes"], &size["peak_bytes"], &json["machine"]["cores"]];
+    for clock in ["wall", "processor"] {
+        for figure in ["gemm_gflops", "step_seconds", "share", "fill_seconds"] {
+            figures.push(&speed[clock][figure]);
+        }
+    }
+    for figure in figures {
+        assert!(figure.as_f64().is_some_and(|v| v.is_finite() && v > 0.0), "{json:#}");
+    }
+    let table = folder.run(&arguments[..arguments.len() - 1]).done().out;
+    assert!(table.contains("30x3") && table.contains("of GEMM"), "{table}");
+    folder.run(&["bench", "engine", "--sizes", "30"]).fails(2, &["ROWSxCOLUMNS"]);
 }
 
 #[test]
@@ -185,4 +223,27 @@ fn an_interrupt_leaves_the_old_file_whole() {
     assert_eq!(status.code(), Some(130));
     assert_eq!(folder.text("out.csv"), "old");
     assert_eq!(folder.names(), ["in.csv", "out.csv"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_while_a_model_trains_leaves_the_old_one_whole() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::with("penguins.csv", penguins());
+    folder.write("model.m3", "old");
+    let mut child = folder
+        .command(&["fit", "penguins.csv", "-o", "model.m3", "--method", "m3", "--progress", "always"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let training = said.find(|line| line.starts_with("training"));
+    assert!(
+        training.as_deref().is_some_and(|line| line.contains("/40,000") && line.contains("epochs/s")),
+        "{training:?}"
+    );
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.text("model.m3"), "old");
+    assert_eq!(folder.names(), ["model.m3", "penguins.csv"]);
 }

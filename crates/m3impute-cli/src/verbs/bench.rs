@@ -1,0 +1,92 @@
+//! `bench`: how fast this machine runs the program.
+
+use crate::args::BenchEngineArgs;
+use crate::failure::Outcome;
+use crate::memory::{MemoryProbe, peak_resident_bytes};
+use crate::terminal::{Manner, bytes, print, thousands};
+use m3impute::{Cancel, Run};
+use m3impute_eval::Probe;
+use m3impute_gnn::speed::{Machine, Speed, measure};
+use serde_json::json;
+use std::fmt::Write;
+
+/// Epochs of the published training.
+const EPOCHS: u64 = 40_000;
+
+pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+    let machine = Machine::this();
+    let bar = manner.bar();
+    let shown = bar.clone();
+    let mut run = Run::new(0, args.threads)?
+        .cancelled_by(cancel.clone())
+        .observed_by(move |progress: &m3impute::Progress| shown.show(progress));
+    let mut measured: Vec<(&str, Speed, u64)> = Vec::new();
+    for size in &args.sizes {
+        MemoryProbe.start();
+        let speed = measure(size.rows, size.columns, args.seconds.as_secs_f64(), &mut run)?;
+        measured.push((&size.name, speed, MemoryProbe.peak_bytes().unwrap_or_default()));
+    }
+    bar.clear();
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("M3IMPUTE_COMMIT"));
+    if args.json {
+        let sizes: Vec<_> = measured
+            .iter()
+            .map(|(name, speed, peak)| json!({"name": name, "speed": speed, "peak_bytes": peak}))
+            .collect();
+        let all = json!({
+            "version": version, "commit": commit, "machine": machine, "threads": run.threads(), "sizes": sizes,
+            "peak_resident_bytes": peak_resident_bytes(),
+        });
+        return print(format!("{all:#}\n"));
+    }
+    let mut out = String::new();
+    let _ = writeln!(out, "m3impute {version}, commit {}", commit.unwrap_or("unknown"));
+    let _ = writeln!(out, "{}, {} cores, {} threads", machine.processor, machine.cores, run.threads());
+    let best = measured.iter().map(|(_, speed, _)| speed.wall.gemm_gflops).fold(0.0, f64::max);
+    let _ = writeln!(out, "matrix products: {best:.0} GFLOPS\n");
+    out.push_str(&table(&measured));
+    out.push_str(
+        "\nOf GEMM: speed of the step as a share of that of matrix products measured in turns with it, by the\n",
+    );
+    out.push_str("clock, and by processor time, which is the fairer one while others use the machine.\n");
+    if let Some(peak) = peak_resident_bytes() {
+        let _ = writeln!(out, "Memory of the whole process at its peak: {}.", bytes(peak));
+    }
+    print(out)
+}
+
+fn table(measured: &[(&str, Speed, u64)]) -> String {
+    let mut rows = comfy_table::Table::new();
+    rows.load_style(comfy_table::presets::NOTHING);
+    let epochs = format!("{} steps", thousands(EPOCHS as usize));
+    rows.set_header(["table", "size", "GFLOP", "step", "of GEMM", "processor", &epochs, "fill all holes", "memory"]);
+    for (name, speed, peak) in measured {
+        rows.add_row([
+            (*name).to_owned(),
+            format!("{} x {}", thousands(speed.rows), speed.columns),
+            format!("{:.2}", speed.gflop),
+            format!("{:.4} s", speed.wall.step_seconds),
+            format!("{:.0} %", 100.0 * speed.wall.share),
+            format!("{:.0} %", 100.0 * speed.processor.share),
+            hours(EPOCHS as f64 * speed.wall.step_seconds),
+            format!("{} in {:.3} s", thousands(speed.holes), speed.wall.fill_seconds),
+            bytes(*peak),
+        ]);
+    }
+    rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// `12 min`, `3.4 h`.
+fn hours(seconds: f64) -> String {
+    if seconds < 5400.0 { format!("{:.0} min", (seconds / 60.0).ceil()) } else { format!("{:.1} h", seconds / 3600.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hours;
+
+    #[test]
+    fn long_times_read_well() {
+        assert_eq!([hours(30.0), hours(600.0), hours(9000.0)], ["1 min", "10 min", "2.5 h"]);
+    }
+}
