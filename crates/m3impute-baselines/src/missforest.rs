@@ -3,7 +3,6 @@
 //! Notation: `n` rows, `w` features.
 
 mod model;
-mod ruler;
 
 use crate::learners::forest::{Aggregate, Forest, Frame, Plan};
 use crate::learners::tree::{Dice, Growth};
@@ -14,7 +13,7 @@ use m3impute_core::{
 };
 pub use model::Forests;
 use rand::Rng;
-use ruler::Ruler;
+use crate::learners::ruler::Ruler;
 use serde::{Deserialize, Serialize};
 
 /// When the sweeps end before their number is reached.

@@ -248,11 +248,13 @@ impl MethodSpec {
         let preset = of_preset(self.preset(settings)?);
         let mut values = serde_json::to_value(&preset).map_err(|e| Error::Bug(e.to_string()))?;
         for (name, text) in &settings.params {
-            let param = self.params.iter().find(|p| p.name == name).ok_or_else(|| Error::UnknownParameter {
+            // A preset may be a model of its own, with parameters of its own.
+            let valid = || self.params.iter().filter(|p| values.get(p.name).is_some());
+            let param = valid().find(|p| p.name == name).ok_or_else(|| Error::UnknownParameter {
                 method: self.name,
                 parameter: name.clone(),
-                nearest: nearest(name, self.params.iter().map(|p| p.name)),
-                valid: self.params.iter().map(|p| p.name).collect(),
+                nearest: nearest(name, valid().map(|p| p.name)),
+                valid: valid().map(|p| p.name).collect(),
             })?;
             values[name] = param.expects.parse(text).ok_or_else(|| Error::BadParameter {
                 method: self.name,

@@ -15,7 +15,7 @@ use m3impute_gnn::graph::Cells;
 use m3impute_gnn::model::Model;
 use m3impute_gnn::speed::Machine;
 use m3impute_gnn::train::Trainer;
-use m3impute_gnn::{grape, m3};
+use m3impute_gnn::{grape, published};
 use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "grape" => false,
         other => return Err(format!("unknown method `{other}`").into()),
     };
-    let default = if is_m3 { m3::M3Params::default().epochs } else { grape::GrapeParams::default().epochs };
+    let default = if is_m3 { published::PublishedParams::default().epochs } else { grape::GrapeParams::default().epochs };
     let epochs = number("--epochs", default)?;
     let every = number("--every", 250)?.max(1);
     let run = Run::new(number("--seed", 0)?, number("--threads", 0)? as usize)?;
@@ -44,10 +44,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let truth: Vec<f64> = x.iter().zip(&observed).filter(|(_, o)| !**o).map(|(v, _)| *v).collect();
 
     let (name, architecture, training) = if is_m3 {
-        let p = m3::M3Params { epochs, ..m3::M3Params::default() };
-        let p = m3::M3Params { width: number("--width", p.width as u64)? as usize, ..p };
-        let p = m3::M3Params { peers: number("--peers", p.peers as u64)? as usize, ..p };
-        ("m3", m3::architecture(&p, vec![0; m]), m3::training(&p, rows))
+        let p = published::PublishedParams { epochs, ..published::PublishedParams::default() };
+        let p = published::PublishedParams { width: number("--width", p.width as u64)? as usize, ..p };
+        let p = published::PublishedParams { peers: number("--peers", p.peers as u64)? as usize, ..p };
+        ("m3", published::architecture(&p, vec![0; m]), published::training(&p, rows))
     } else {
         let p = grape::GrapeParams { epochs, ..grape::GrapeParams::default() };
         let p = grape::GrapeParams { width: number("--width", p.width as u64)? as usize, ..p };

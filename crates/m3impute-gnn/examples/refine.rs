@@ -30,7 +30,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     t.entropy = get("entropy", 0.3) as f32;
     t.ema = get("ema", 0.995) as f32;
     let effort = Effort { nets: get("nets", 4.0) as usize, held: get("held", 0.1), training: t, stages: get("stages", 2.0) as usize, trials: get("trials", 4.0) as usize, trees: get("trees", 60.0) as usize, rows: get("srows", 4000.0) as usize };
-    let mut run = Run::new(get("seed", 0.0) as u64, get("threads", 2.0) as usize)?;
+    let start = Instant::now();
+    let mut last = "";
+    let verbose = get("verbose", 0.0) > 0.0;
+    let mut run = Run::new(get("seed", 0.0) as u64, get("threads", 2.0) as usize)?.observed_by(move |p: &m3impute_core::Progress| {
+        if verbose && p.stage != last { eprintln!("{:.1}s {}", start.elapsed().as_secs_f64(), p.stage); last = p.stage; }
+        if verbose && p.stage == "training" && p.done % 100 < 30 { eprintln!("  {} {}", p.done, p.note); }
+    });
     let features: Vec<Feature> =
         (0..m).map(|column| Feature { column, meaning: Meaning::Number, centre: 0.0, scale: 1.0 }).collect();
     let seen: Vec<f32> = x.iter().zip(&observed).map(|(v, o)| if *o { *v } else { 0.0 }).collect();

@@ -3,7 +3,8 @@
 use crate::fitted::{FittedGnn, fit, levels_of};
 use crate::head::Variant;
 use crate::layers::Gnn;
-use crate::m3::{DISCRETE, Discrete, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH, encoding};
+use crate::m3::{DISCRETE, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH};
+use crate::published::{Discrete, encoding};
 use crate::model::{Architecture, Start};
 use crate::peers::Sampling;
 use crate::train::Training;

@@ -146,6 +146,24 @@ impl Column {
         }
     }
 
+    /// Whether what came from a file can be used: rising and finite, levels below `count`.
+    pub fn is_sound(&self, count: usize) -> bool {
+        match self {
+            Column::Number { knots, bins, .. } => {
+                let rising = |v: &[f32]| v.iter().all(|x| x.is_finite()) && v.windows(2).all(|w| w[0] <= w[1]);
+                let ends = bins.low.iter().zip(&bins.high).all(|(low, high)| low <= high);
+                knots.len() >= 2
+                    && (1..=FEW.max(64) * 2).contains(&bins.len())
+                    && bins.high.len() == bins.len()
+                    && [knots, &bins.low, &bins.high].into_iter().all(|v| rising(v))
+                    && ends
+            }
+            Column::Category { levels } => {
+                (1..=MOST_LEVELS).contains(&levels.len()) && levels.iter().all(|&l| (l as usize) < count)
+            }
+        }
+    }
+
     /// Whether it is a number.
     pub fn is_number(&self) -> bool {
         matches!(self, Column::Number { .. })

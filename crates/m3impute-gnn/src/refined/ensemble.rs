@@ -9,6 +9,7 @@ use crate::pass::Pass;
 use m3impute_core::{Result, Run};
 use m3impute_nn::{Params, Tape, alone};
 use rayon::prelude::*;
+use std::time::Duration;
 
 /// Rows that are answered at a time.
 const ROWS: usize = 256;
@@ -37,7 +38,8 @@ struct Pupil<'a> {
     done: bool,
 }
 
-/// Trains a network for each set of held-out cells, until its error on those has stopped to fall.
+/// Trains a network for each set of held-out cells, until its error on those has stopped to fall, or no more than
+/// `reserve` is left of a limited time.
 ///
 /// # Errors
 /// When the run is cancelled, or a loss is not finite.
@@ -46,6 +48,7 @@ pub fn train(
     held: &[Vec<bool>],
     columns: &[Column],
     training: Training,
+    reserve: Option<Duration>,
     run: &mut Run,
 ) -> Result<(Vec<Net>, Vec<String>)> {
     let lines: Vec<Lines> = grids.iter().map(|grid| Lines::of(grid, columns, |at| grid.observed[at])).collect();
@@ -65,7 +68,7 @@ pub fn train(
     let mut step = 0;
     while step < training.steps && pupils.iter().any(|p| !p.done) {
         run.check()?;
-        if run.is_spent() {
+        if run.time_left().zip(reserve).is_some_and(|(left, reserve)| left <= reserve) {
             notes.push(format!("the time was spent after {step} of {} steps", training.steps));
             break;
         }
@@ -118,7 +121,7 @@ impl Pupil<'_> {
             let asked = (0..grid.n).map(|i| i * grid.m + f).filter(|&at| self.held[at]);
             let width = columns[f].opinion_width();
             for (c, at) in asked.enumerate() {
-                let mut of = |voice: &[f32]| match columns[f] {
+                let of = |voice: &[f32]| match columns[f] {
                     Column::Category { .. } => 0.1 * columns[f].error(&voice[c * width..(c + 1) * width], grid.x[at]),
                     Column::Number { .. } => columns[f].error(&voice[c * width..(c + 1) * width], grid.x[at]),
                 };

@@ -5,9 +5,12 @@ use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
+use super::network::Shape;
 use super::stage::{Learners, Source, Stage};
 use super::train::Training;
+use crate::fitted::chosen;
 use m3impute_core::{Result, Run};
+use serde::{Deserialize, Serialize};
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +41,27 @@ pub const POINT: usize = 2;
 /// See [`TYPICAL`].
 pub const STAGES: usize = 3;
 
+/// Columns are hidden in so many groups at most, so that learners see rows completed without knowing their column.
+pub const GROUPS: usize = 24;
+/// With fewer held-out cells in a column there is nothing to tell whom to believe.
+const ENOUGH: usize = 12;
+
+/// What was heard of a column's held-out cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opinions {
+    /// How many cells.
+    pub cells: usize,
+    /// The mean error of the mixture.
+    pub mixed: f64,
+    /// That of each opinion, where it had one.
+    pub alone: Vec<Option<f64>>,
+}
+
 /// What was learnt.
 #[derive(Clone, Debug)]
 pub struct Model {
+    /// The shape of the networks.
+    pub shape: Shape,
     /// What is known of the columns.
     pub columns: Vec<Column>,
     /// The networks.
@@ -53,18 +74,17 @@ pub struct Model {
     pub typical: Vec<Vec<f32>>,
     /// How much each opinion counts. // [m][opinions]
     pub weights: Vec<Vec<f32>>,
-    /// The error on held-out cells: of the mixture, and of each opinion. // [m]
-    pub errors: Vec<(usize, f64, Vec<Option<f64>>)>,
+    /// How good the opinions are. // [m]
+    pub opinions: Vec<Opinions>,
 }
 
 /// A table in which some observed cells are hidden, its holes completed.
 struct World {
     grid: Grid,
     held: Vec<bool>,
-    nets: Vec<usize>,
     /// All holes filled. // [n, m]
     plain: Vec<f32>,
-    /// The same with column `f` hidden before. // [m][n, m]
+    /// The same with the columns of a group hidden before. // [groups][n, m]
     without: Vec<Vec<f32>>,
 }
 
@@ -76,73 +96,71 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     let m = grid.m;
     let held = held_out(grid, effort.nets, effort.held, &mut run.rng("held out", 0));
     let grids: Vec<Grid> = held.iter().map(|held| without_cells(grid, held)).collect();
-    let (nets, notes) = ensemble::train(&grids, &held, &columns, effort.training, run)?;
+    let trainable = (0..grid.n).any(|i| grid.observed[i * m..(i + 1) * m].iter().filter(|o| **o).count() > 1);
+    let reserve = run.time_left().map(|t| t.mul_f64(LEARNERS_SHARE));
+    let (nets, mut notes) = if trainable {
+        ensemble::train(&grids, &held, &columns, effort.training, reserve, run)?
+    } else {
+        (Vec::new(), vec!["no row has two values: every hole gets its column's typical value".to_owned()])
+    };
     let typical: Vec<Vec<f32>> = (0..m).map(|f| typical_opinion(grid, f, &columns[f])).collect();
     let mut model = Model {
+        shape: effort.training.shape,
         by_point: vec![false; m],
         stages: Vec::new(),
         typical,
         weights: Vec::new(),
-        errors: Vec::new(),
+        opinions: Vec::new(),
         nets,
         columns,
     };
-
-    // What the networks say of the cells that each has not seen.
-    let mut heard: Vec<Heard> = vec![Heard::default(); m];
-    for f in 0..m {
-        heard[f].said = vec![Vec::new(); STAGES + 2 * effort.stages];
-    }
-    let trials = effort.trials.min(held.len());
-    let mut worlds = Vec::new();
-    for (k, (grid, held)) in grids.iter().zip(&held).enumerate() {
-        let voices = ensemble::say(&[&model.nets[k]], &model.columns, grid, held, run)?;
-        if k < trials || effort.stages == 0 {
-            model.hear_first(grid, held, voices, &mut heard);
-        }
-        if k < trials {
-            worlds.push((sampled(grid, effort.rows, run, k as u64), vec![k]));
+    let stages = if model.nets.is_empty() || m < 2 { 0 } else { effort.stages };
+    let blank = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + 2 * stages] };
+    let mut heard: Vec<Heard> = vec![blank; m];
+    let mut trials: Vec<(Grid, Vec<bool>)> = Vec::new();
+    if trainable {
+        for (k, (grid, held)) in grids.iter().zip(&held).enumerate().take(effort.trials) {
+            let rows = sample(grid.n, effort.rows, run, k as u64);
+            let (grid, held) = (some_rows(grid, &rows), cells_of(held, &rows, m));
+            let voices = ensemble::say(&[&model.nets[k]], &model.columns, &grid, &held, run)?;
+            model.hear_first(&grid, &held, voices, &mut heard);
+            trials.push((grid, held));
         }
     }
     for f in 0..m {
         let error = |c| heard[f].error(&model.columns[f], c).unwrap_or(f64::INFINITY);
         model.by_point[f] = error(POINT) < error(ANSWERS);
     }
-    if effort.stages > 0 && m > 1 {
-        let all: Vec<usize> = (0..model.nets.len()).collect();
-        worlds.push((sampled(grid, effort.rows, run, u64::MAX), all));
-        let mut completed = Vec::new();
-        for ((grid, rows), nets) in worlds {
-            let cells = |what: &[bool]| -> Vec<bool> {
-                rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
-            };
-            let held = if nets.len() == 1 && completed.len() < trials { cells(&held[nets[0]]) } else { Vec::new() };
-            completed.push(model.world(grid, held, nets, run)?);
+    if stages > 0 {
+        let mut worlds = Vec::new();
+        for (k, (grid, held)) in trials.into_iter().enumerate() {
+            worlds.push(model.world(grid, held, vec![k], run)?);
         }
-        // Only the rows that the learners see are heard from here on.
-        for f in 0..m {
-            heard[f] = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + 2 * effort.stages] };
-        }
-        for world in &completed[..completed.len() - 1] {
-            let nets: Vec<&Net> = world.nets.iter().map(|&k| &model.nets[k]).collect();
-            let voices = ensemble::say(&nets, &model.columns, &world.grid, &world.held, run)?;
-            model.hear_first(&world.grid, &world.held, voices, &mut heard);
-        }
-        model.add_stages(&mut completed, &mut heard, effort, run)?;
+        let all = some_rows(grid, &sample(grid.n, FINAL_ROWS * effort.rows, run, u64::MAX));
+        worlds.push(model.world(all, Vec::new(), (0..model.nets.len()).collect(), run)?);
+        notes.extend(model.add_stages(&mut worlds, &mut heard, effort, run)?);
     }
     for f in 0..m {
         let column = &model.columns[f];
-        let opinions = STAGES + 2 * model.stages.len();
-        heard[f].said.truncate(opinions);
-        let (weights, error) = heard[f].weights(column);
-        let errors = (0..opinions).map(|c| heard[f].error(column, c)).collect();
-        model.errors.push((heard[f].truth.len(), error, errors));
-        // Without cells to tell, the networks are believed.
-        let trusted = weights.iter().sum::<f32>() > 0.0;
-        model.weights.push(if trusted { weights } else { (0..opinions).map(|c| f32::from(u8::from(c == ANSWERS))).collect() });
+        heard[f].said.truncate(STAGES + 2 * model.stages.len());
+        let (weights, mixed) = if heard[f].truth.len() < ENOUGH {
+            (model.usual_weights(f), f64::NAN)
+        } else {
+            heard[f].weights(column)
+        };
+        let alone = (0..weights.len()).map(|c| heard[f].error(column, c)).collect();
+        model.opinions.push(Opinions { cells: heard[f].truth.len(), mixed: if mixed.is_nan() { 0.0 } else { mixed }, alone });
+        model.weights.push(weights);
     }
     Ok((model, notes))
 }
+
+/// The share of a limited time that is kept for what follows the networks.
+const LEARNERS_SHARE: f64 = 0.4;
+/// The share of what is then left that is kept for filling the holes.
+const SAYING_SHARE: f64 = 0.25;
+/// The learners of the final model see so many times as many rows as those that are tried.
+const FINAL_ROWS: usize = 4;
 
 impl Model {
     /// Notes what is known before any stage of held-out cells.
@@ -163,14 +181,25 @@ impl Model {
         let m = grid.m;
         let chosen: Vec<&Net> = nets.iter().map(|&k| &self.nets[k]).collect();
         let plain = self.complete_first(&chosen, &grid, run)?;
-        let mut without = Vec::with_capacity(m);
-        for f in 0..m {
+        let groups = m.min(GROUPS);
+        let mut without = Vec::with_capacity(groups);
+        for group in 0..groups {
             let mut hidden = grid.clone();
-            (0..grid.n).for_each(|i| hidden.observed[i * m + f] = false);
+            hidden.observed.iter_mut().enumerate().filter(|(at, _)| at % m % groups == group).for_each(|(_, o)| *o = false);
             without.push(self.complete_first(&chosen, &hidden, run)?);
-            run.report("completing", f as u64 + 1, m as u64, "");
+            run.report("completing", group as u64 + 1, groups as u64, "");
         }
-        Ok(World { grid, held, nets, plain, without })
+        Ok(World { grid, held, plain, without })
+    }
+
+    /// The weights of a column of which too little is known: half the networks, half the last forest.
+    fn usual_weights(&self, f: usize) -> Vec<f32> {
+        let mut weights = vec![0.0; STAGES + 2 * self.stages.len()];
+        let first = if self.nets.is_empty() { TYPICAL } else { ANSWERS };
+        let last = self.stages.len().checked_sub(1).filter(|&s| self.stages[s].learners[f].forest.is_some());
+        weights[first] += 0.5;
+        weights[last.map_or(first, |s| STAGES + 2 * s)] += 0.5;
+        weights
     }
 
     /// All holes filled by networks.
@@ -189,8 +218,10 @@ impl Model {
         Ok(z)
     }
 
-    fn add_stages(&mut self, worlds: &mut [World], heard: &mut [Heard], effort: Effort, run: &mut Run) -> Result<()> {
+    fn add_stages(&mut self, worlds: &mut [World], heard: &mut [Heard], effort: Effort, run: &mut Run) -> Result<Option<String>> {
         let m = self.columns.len();
+        let groups = m.min(GROUPS);
+        let reserve = run.time_left().map(|t| t.mul_f64(SAYING_SHARE));
         // What the completed rows hold for the held-out cells so far, as an opinion.
         let mut before: Vec<usize> = self.by_point.iter().map(|&p| if p { POINT } else { ANSWERS }).collect();
         for stage in 0..effort.stages {
@@ -198,9 +229,12 @@ impl Model {
             for (w, world) in worlds.iter().enumerate() {
                 let mut of_world = Vec::with_capacity(m);
                 for f in 0..m {
+                    if run.is_spent() || run.time_left().zip(reserve).is_some_and(|(left, kept)| left < kept) {
+                        return Ok(Some(format!("the time was spent in stage {} of {}", stage + 1, effort.stages)));
+                    }
                     let index = ((stage * worlds.len() + w) * m + f) as u64;
                     let fitted =
-                        Learners::fit(&world.without[f], &world.grid, f, &self.columns, effort.trees, run, index)?;
+                        Learners::fit(&world.without[f % groups], &world.grid, f, &self.columns, effort.trees, run, index)?;
                     if !world.held.is_empty() {
                         let rows: Vec<u32> =
                             (0..world.grid.n).filter(|i| world.held[i * m + f]).map(|i| i as u32).collect();
@@ -235,9 +269,9 @@ impl Model {
                     let stage = Stage { learners: learners.clone(), sources: sources.clone() };
                     let observed = &world.grid.observed;
                     world.plain = stage.complete(&world.plain, &self.columns, |i, f| !observed[i * m + f], run)?;
-                    for j in 0..m {
-                        let open = |i: usize, f: usize| f == j || !observed[i * m + f];
-                        world.without[j] = stage.complete(&world.without[j], &self.columns, open, run)?;
+                    for (group, rows) in world.without.iter_mut().enumerate() {
+                        let open = |i: usize, f: usize| f % groups == group || !observed[i * m + f];
+                        *rows = stage.complete(rows, &self.columns, open, run)?;
                     }
                 }
             }
@@ -247,7 +281,7 @@ impl Model {
                 break;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// What the model says of the cells that are asked for: for each column the opinions of its cells, row by row.
@@ -258,7 +292,11 @@ impl Model {
         let m = grid.m;
         let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
         let nets: Vec<&Net> = self.nets.iter().collect();
-        let voices = ensemble::say(&nets, &self.columns, grid, &asked, run)?;
+        let voices = if nets.is_empty() {
+            vec![Voices::default(); m]
+        } else {
+            ensemble::say(&nets, &self.columns, grid, &asked, run)?
+        };
         let rows: Vec<Vec<u32>> =
             (0..m).map(|f| (0..grid.n).filter(|i| asked[i * m + f]).map(|i| i as u32).collect()).collect();
         let mut mixed: Vec<Vec<f32>> = (0..m)
@@ -313,14 +351,19 @@ fn without_cells(grid: &Grid, held: &[bool]) -> Grid {
     Grid { observed, ..grid.clone() }
 }
 
-/// At most so many rows of a table, and which they are.
-fn sampled(grid: &Grid, most: usize, run: &Run, index: u64) -> (Grid, Vec<u32>) {
-    let rows = crate::fitted::chosen(grid.n, most, &mut run.rng("rows of learners", index));
-    let m = grid.m;
-    let take = |i: &u32| *i as usize * m..(*i as usize + 1) * m;
+/// At most so many rows, in order.
+fn sample(n: usize, most: usize, run: &Run, index: u64) -> Vec<u32> {
+    chosen(n, most, &mut run.rng("rows of learners", index))
+}
+
+fn some_rows(grid: &Grid, rows: &[u32]) -> Grid {
+    let take = |i: &u32| *i as usize * grid.m..(*i as usize + 1) * grid.m;
     let x = rows.iter().flat_map(|i| grid.x[take(i)].iter().copied()).collect();
-    let observed = rows.iter().flat_map(|i| grid.observed[take(i)].iter().copied()).collect();
-    (Grid { n: rows.len(), m, x, observed }, rows)
+    Grid { n: rows.len(), m: grid.m, x, observed: cells_of(&grid.observed, rows, grid.m) }
+}
+
+fn cells_of(what: &[bool], rows: &[u32], m: usize) -> Vec<bool> {
+    rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
 }
 
 /// The opinion of who knows the column alone.

@@ -20,9 +20,11 @@ use super::lines::Lines;
 use crate::pass::{Linear, Pass};
 use m3impute_nn::{Activation, Epilogue, Factor, Matrix, ParamId, Params, Term, Var};
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
 
 /// The shape of a network.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// The width of states.
     pub width: usize,
@@ -145,6 +147,13 @@ impl Network {
                 params.add("answers.bias", frequencies),
             ],
         }
+    }
+
+    /// A network whose weights are still to come, from a file.
+    pub fn blank(params: &mut Params, shape: Shape, columns: &[Column], lines: &Lines) -> Network {
+        let nothing = Grid { n: 0, m: columns.len(), x: Vec::new(), observed: Vec::new() };
+        let typical = vec![0.0; columns.len()];
+        Network::new(params, shape, columns, lines, (&typical, &nothing), &mut ChaCha8Rng::seed_from_u64(0))
     }
 
     /// The states of rows. // [b, d]

@@ -10,12 +10,14 @@ use m3impute_baselines::learners::forest::{Aggregate, Forest, Frame, Plan};
 use m3impute_baselines::learners::lad::Line;
 use m3impute_baselines::learners::tree::Growth;
 use m3impute_core::{Result, Run};
+use serde::{Deserialize, Serialize};
 
 /// Categories with more levels say nothing to a line.
 const LINE_LEVELS: usize = 16;
 
 /// Whose answers complete the rows for the next stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Those of the stage before.
     Before,
@@ -132,15 +134,26 @@ impl Learners {
     }
 }
 
+/// How many predictors a line of column `f` has.
+pub fn predictors(columns: &[Column], f: usize) -> usize {
+    columns.iter().enumerate().filter(|(j, _)| *j != f).map(|(_, column)| predictors_of_column(column)).sum()
+}
+
+fn predictors_of_column(column: &Column) -> usize {
+    match column {
+        Column::Number { .. } => 1,
+        Column::Category { levels } if levels.len() <= LINE_LEVELS => levels.len(),
+        Column::Category { .. } => 0,
+    }
+}
+
 fn predictors_of(row: &[f32], f: usize, columns: &[Column], to: &mut Vec<f64>) {
-    for (j, (&v, column)) in row.iter().zip(columns).enumerate().filter(|(j, _)| *j != f) {
-        let _ = j;
+    for (_, (&v, column)) in row.iter().zip(columns).enumerate().filter(|(j, _)| *j != f) {
         match column {
             Column::Number { .. } => to.push(f64::from(v)),
-            Column::Category { levels } if levels.len() <= LINE_LEVELS => {
-                to.extend((0..levels.len()).map(|l| f64::from(u8::from(l as f32 == v))));
+            Column::Category { .. } => {
+                to.extend((0..predictors_of_column(column)).map(|l| f64::from(u8::from(l as f32 == v))));
             }
-            Column::Category { .. } => {}
         }
     }
 }
