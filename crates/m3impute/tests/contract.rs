@@ -4,7 +4,7 @@ use m3impute::{MethodSpec, Settings};
 use m3impute_testkit::{CHECKS, check_group};
 
 macro_rules! contract {
-    ($($name:ident $(quick in $module:path, $preset:expr, $params:expr)?),* $(,)?) => {
+    ($($name:ident $(quick in $module:path, $preset:expr)?),* $(,)?) => {
         fn covered() -> Vec<&'static str> {
             vec![$($name::spec().name),*]
         }
@@ -16,7 +16,7 @@ macro_rules! contract {
                     $({
                         use $module as module;
                         static QUICK: super::MethodSpec = super::MethodSpec {
-                            build: |settings| (module::SPEC.build)(&super::quick(settings, $preset, $params)),
+                            build: |settings| (module::SPEC.build)(&super::quick(&module::SPEC, settings, $preset)),
                             ..module::SPEC
                         };
                         spec = Some(&QUICK);
@@ -45,19 +45,22 @@ contract!(
     svd,
     softimpute,
     missforest,
-    m3 quick in m3impute_gnn::m3, "balanced", &[("steps", "6"), ("width", "8"), ("nets", "2"), ("trees", "3")],
-    m3_paper quick in m3impute_gnn::m3, "paper", &[("epochs", "4"), ("width", "8")],
-    grape quick in m3impute_gnn::grape, "default", &[("epochs", "4"), ("width", "8")],
+    m3 quick in m3impute_gnn::m3, "balanced",
+    m3_paper quick in m3impute_gnn::m3, "paper",
+    grape quick in m3impute_gnn::grape, "default",
 );
+
+/// A training short enough for a test.
+const SHORT: &[(&str, &str)] = &[("epochs", "4"), ("steps", "6"), ("width", "8"), ("nets", "2"), ("trees", "3")];
 
 /// The settings on top of a preset and of parameters that make a training short enough for a test, where they do not say
 /// otherwise.
-fn quick(settings: &Settings, preset: &str, params: &[(&str, &str)]) -> Settings {
+fn quick(spec: &MethodSpec, settings: &Settings, preset: &str) -> Settings {
     let mut quick = settings.clone();
     let preset = quick.preset.get_or_insert_with(|| preset.to_owned()).clone();
     // Another preset may be a model with other parameters.
-    let known = |name: &str| preset != "paper" || !["steps", "nets", "trees"].contains(&name);
-    for (name, value) in params.iter().filter(|p| known(p.0)) {
+    let known = |name: &str| (spec.preset_values)(&preset).is_some_and(|values| values.get(name).is_some());
+    for (name, value) in SHORT.iter().filter(|p| known(p.0)) {
         if settings.params.iter().all(|p| p.0 != *name) {
             quick.params.push(((*name).to_owned(), (*value).to_owned()));
         }
