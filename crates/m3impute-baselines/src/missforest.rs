@@ -5,6 +5,7 @@
 mod model;
 
 use crate::learners::forest::{Aggregate, Forest, Frame, Plan};
+use crate::learners::ruler::Ruler;
 use crate::learners::tree::{Dice, Growth};
 use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
 use m3impute_core::{
@@ -13,7 +14,6 @@ use m3impute_core::{
 };
 pub use model::Forests;
 use rand::Rng;
-use crate::learners::ruler::Ruler;
 use serde::{Deserialize, Serialize};
 
 /// When the sweeps end before their number is reached.

@@ -40,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "grape" => false,
         other => return Err(format!("unknown method `{other}`").into()),
     };
-    let default = if is_m3 { published::PublishedParams::default().epochs } else { grape::GrapeParams::default().epochs };
+    let default =
+        if is_m3 { published::PublishedParams::default().epochs } else { grape::GrapeParams::default().epochs };
     let epochs = number("--epochs", default)?;
     let every = number("--every", 250)?.max(1);
     let run = Run::new(number("--seed", 0)?, number("--threads", 0)? as usize)?;

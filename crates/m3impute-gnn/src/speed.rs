@@ -4,8 +4,8 @@
 //! take turns, so that both see the same neighbours on a shared machine; the best time of each counts.
 
 use crate::graph::Cells;
-use crate::published::{PublishedParams, architecture, training};
 use crate::model::Model;
+use crate::published::{PublishedParams, architecture, training};
 use crate::train::Trainer;
 use m3impute_core::{Result, Run};
 use rand_chacha::rand_core::Rng;

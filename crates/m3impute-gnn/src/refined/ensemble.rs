@@ -117,7 +117,9 @@ impl Pupil<'_> {
         let (network, lines, grid) = self.trainer.parts();
         let mut error = 0.0;
         let mut count = 0;
-        for (f, voices) in say_rows(&[(network, &params, lines)], columns, grid, 0..grid.n, self.held).iter().enumerate() {
+        for (f, voices) in
+            say_rows(&[(network, &params, lines)], columns, grid, 0..grid.n, self.held).iter().enumerate()
+        {
             let asked = (0..grid.n).map(|i| i * grid.m + f).filter(|&at| self.held[at]);
             let width = columns[f].opinion_width();
             for (c, at) in asked.enumerate() {
@@ -174,8 +176,7 @@ fn say_rows(
     asked: &[bool],
 ) -> Vec<Voices> {
     let m = grid.m;
-    let rows: Vec<u32> =
-        rows.filter(|i| asked[i * m..(i + 1) * m].iter().any(|a| *a)).map(|i| i as u32).collect();
+    let rows: Vec<u32> = rows.filter(|i| asked[i * m..(i + 1) * m].iter().any(|a| *a)).map(|i| i as u32).collect();
     let mut voices = vec![Voices::default(); m];
     if rows.is_empty() {
         return voices;

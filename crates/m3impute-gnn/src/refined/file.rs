@@ -6,7 +6,7 @@ use super::learn::{Model, Opinions};
 use super::lines::Lines;
 use super::method::FittedM3;
 use super::network::{Network, Shape};
-use super::stage::{Learners, Source, Stage};
+use super::stage::{LEARNERS, Learners, Stage};
 use crate::fitted::{damaged, matrix};
 use m3impute_baselines::learners::forest::Forest;
 use m3impute_baselines::learners::lad::Line;
@@ -35,8 +35,8 @@ struct State {
 
 #[derive(Serialize, Deserialize)]
 struct StageState {
-    sources: Vec<Source>,
-    forests: Vec<bool>,
+    sources: Vec<Option<usize>>,
+    forests: Vec<[bool; 2]>,
     lines: Vec<Option<Line>>,
 }
 
@@ -62,13 +62,15 @@ impl MatrixModel for FittedM3 {
         let mut stages = Vec::new();
         for (s, stage) in model.stages.iter().enumerate() {
             for (f, learners) in stage.learners.iter().enumerate() {
-                if let Some(forest) = &learners.forest {
-                    forest.store(&format!("stage.{s}.{f}."), tensors);
+                for (which, forest) in learners.forests.iter().enumerate() {
+                    if let Some(forest) = forest {
+                        forest.store(&format!("stage.{s}.{f}.{which}."), tensors);
+                    }
                 }
             }
             stages.push(StageState {
                 sources: stage.sources.clone(),
-                forests: stage.learners.iter().map(|l| l.forest.is_some()).collect(),
+                forests: stage.learners.iter().map(|l| l.forests.each_ref().map(Option::is_some)).collect(),
                 lines: stage.learners.iter().map(|l| l.line.clone()).collect(),
             });
         }
@@ -109,10 +111,11 @@ impl MatrixModel for FittedM3 {
         for (s, stage) in state.stages.iter().enumerate() {
             let mut learners = Vec::with_capacity(m);
             for f in 0..m {
-                let forest = stage.forests[f]
-                    .then(|| Forest::restore(file, &format!("stage.{s}.{f}."), f, &levels))
-                    .transpose()?;
-                learners.push(Learners { forest, line: stage.lines[f].clone() });
+                let mut forests = [None, None];
+                for (which, forest) in forests.iter_mut().enumerate().filter(|(which, _)| stage.forests[f][*which]) {
+                    *forest = Some(Forest::restore(file, &format!("stage.{s}.{f}.{which}."), f, &levels)?);
+                }
+                learners.push(Learners { forests, line: stage.lines[f].clone() });
             }
             stages.push(Stage { learners, sources: stage.sources.clone() });
         }
@@ -125,7 +128,7 @@ impl State {
     /// Whether everything has the size that the others say.
     fn check(&self, m: usize) -> Result<()> {
         let d = self.shape.width;
-        let opinions = super::learn::STAGES + 2 * self.stages.len();
+        let opinions = super::learn::STAGES + LEARNERS * self.stages.len();
         let of_columns = [
             self.columns.len(),
             self.starts.len(),
@@ -156,7 +159,8 @@ impl State {
                     self.columns[f].is_number() && l.weights.len() == super::stage::predictors(&self.columns, f)
                 })
             };
-            if stage.sources.len() != m || stage.forests.len() != m || stage.lines.len() != m || !lines.clone().all(fits) {
+            let sources = stage.sources.len() == m && stage.sources.iter().flatten().all(|&which| which < LEARNERS);
+            if !sources || stage.forests.len() != m || stage.lines.len() != m || !lines.clone().all(fits) {
                 return Err(damaged("a stage of the model"));
             }
         }
@@ -174,13 +178,7 @@ fn restore_net(file: &ModelFile, k: usize, state: &State) -> Result<Net> {
         return Err(damaged(&format!("`net.{k}.partners`")));
     }
     let zeros = Matrix::zeros(m, partners);
-    let lines = Lines {
-        partners: who.to_vec(),
-        k: partners,
-        slope: zeros.clone(),
-        shift: zeros.clone(),
-        logit: zeros,
-    };
+    let lines = Lines { partners: who.to_vec(), k: partners, slope: zeros.clone(), shift: zeros.clone(), logit: zeros };
     let mut params = Params::new();
     let network = Network::blank(&mut params, state.shape, &state.columns, &lines);
     for id in params.ids().collect::<Vec<_>>() {

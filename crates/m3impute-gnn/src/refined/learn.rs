@@ -6,7 +6,7 @@ use super::ensemble::{self, Net, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
 use super::network::Shape;
-use super::stage::{Learners, Source, Stage};
+use super::stage::{LEARNERS, Learners, Stage};
 use super::train::Training;
 use crate::fitted::chosen;
 use m3impute_core::{Result, Run};
@@ -31,8 +31,8 @@ pub struct Effort {
     pub rows: usize,
 }
 
-/// The opinions there are: of the typical value, of the networks' answers, of their point, and of each stage's forest
-/// and line.
+/// The opinions there are: of the typical value, of the networks' answers, of their point, and of each stage's
+/// learners.
 pub const TYPICAL: usize = 0;
 /// See [`TYPICAL`].
 pub const ANSWERS: usize = 1;
@@ -115,7 +115,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         columns,
     };
     let stages = if model.nets.is_empty() || m < 2 { 0 } else { effort.stages };
-    let blank = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + 2 * stages] };
+    let blank = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + LEARNERS * stages] };
     let mut heard: Vec<Heard> = vec![blank; m];
     let mut trials: Vec<(Grid, Vec<bool>)> = Vec::new();
     if trainable {
@@ -142,14 +142,15 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     }
     for f in 0..m {
         let column = &model.columns[f];
-        heard[f].said.truncate(STAGES + 2 * model.stages.len());
-        let (weights, mixed) = if heard[f].truth.len() < ENOUGH {
-            (model.usual_weights(f), f64::NAN)
-        } else {
-            heard[f].weights(column)
-        };
+        heard[f].said.truncate(STAGES + LEARNERS * model.stages.len());
+        let (weights, mixed) =
+            if heard[f].truth.len() < ENOUGH { (model.usual_weights(f), f64::NAN) } else { heard[f].weights(column) };
         let alone = (0..weights.len()).map(|c| heard[f].error(column, c)).collect();
-        model.opinions.push(Opinions { cells: heard[f].truth.len(), mixed: if mixed.is_nan() { 0.0 } else { mixed }, alone });
+        model.opinions.push(Opinions {
+            cells: heard[f].truth.len(),
+            mixed: if mixed.is_nan() { 0.0 } else { mixed },
+            alone,
+        });
         model.weights.push(weights);
     }
     Ok((model, notes))
@@ -185,7 +186,12 @@ impl Model {
         let mut without = Vec::with_capacity(groups);
         for group in 0..groups {
             let mut hidden = grid.clone();
-            hidden.observed.iter_mut().enumerate().filter(|(at, _)| at % m % groups == group).for_each(|(_, o)| *o = false);
+            hidden
+                .observed
+                .iter_mut()
+                .enumerate()
+                .filter(|(at, _)| at % m % groups == group)
+                .for_each(|(_, o)| *o = false);
             without.push(self.complete_first(&chosen, &hidden, run)?);
             run.report("completing", group as u64 + 1, groups as u64, "");
         }
@@ -194,11 +200,11 @@ impl Model {
 
     /// The weights of a column of which too little is known: half the networks, half the last forest.
     fn usual_weights(&self, f: usize) -> Vec<f32> {
-        let mut weights = vec![0.0; STAGES + 2 * self.stages.len()];
+        let mut weights = vec![0.0; STAGES + LEARNERS * self.stages.len()];
         let first = if self.nets.is_empty() { TYPICAL } else { ANSWERS };
-        let last = self.stages.len().checked_sub(1).filter(|&s| self.stages[s].learners[f].forest.is_some());
+        let last = self.stages.len().checked_sub(1).filter(|&s| self.stages[s].learners[f].forests[1].is_some());
         weights[first] += 0.5;
-        weights[last.map_or(first, |s| STAGES + 2 * s)] += 0.5;
+        weights[last.map_or(first, |s| STAGES + LEARNERS * s + 1)] += 0.5;
         weights
     }
 
@@ -218,7 +224,13 @@ impl Model {
         Ok(z)
     }
 
-    fn add_stages(&mut self, worlds: &mut [World], heard: &mut [Heard], effort: Effort, run: &mut Run) -> Result<Option<String>> {
+    fn add_stages(
+        &mut self,
+        worlds: &mut [World],
+        heard: &mut [Heard],
+        effort: Effort,
+        run: &mut Run,
+    ) -> Result<Option<String>> {
         let m = self.columns.len();
         let groups = m.min(GROUPS);
         let reserve = run.time_left().map(|t| t.mul_f64(SAYING_SHARE));
@@ -233,16 +245,22 @@ impl Model {
                         return Ok(Some(format!("the time was spent in stage {} of {}", stage + 1, effort.stages)));
                     }
                     let index = ((stage * worlds.len() + w) * m + f) as u64;
-                    let fitted =
-                        Learners::fit(&world.without[f % groups], &world.grid, f, &self.columns, effort.trees, run, index)?;
+                    let fitted = Learners::fit(
+                        &world.without[f % groups],
+                        &world.grid,
+                        f,
+                        &self.columns,
+                        effort.trees,
+                        run,
+                        index,
+                    )?;
                     if !world.held.is_empty() {
                         let rows: Vec<u32> =
                             (0..world.grid.n).filter(|i| world.held[i * m + f]).map(|i| i as u32).collect();
-                        let column = &self.columns[f];
-                        let forest = fitted.forest_says(column, &world.plain, &rows, run)?.unwrap_or_default();
-                        let line = fitted.line_says(f, &self.columns, &world.plain, &rows).unwrap_or_default();
-                        heard[f].said[STAGES + 2 * stage].extend(forest);
-                        heard[f].said[STAGES + 2 * stage + 1].extend(line);
+                        for which in 0..LEARNERS {
+                            let said = fitted.say(which, f, &self.columns, &world.plain, &rows, run)?;
+                            heard[f].said[STAGES + LEARNERS * stage + which].extend(said.unwrap_or_default());
+                        }
                     }
                     of_world.push(fitted);
                     let done = (stage * worlds.len() + w) * m + f + 1;
@@ -250,20 +268,17 @@ impl Model {
                 }
                 learners.push(of_world);
             }
-            let mut sources = vec![Source::Before; m];
+            let mut sources = vec![None; m];
             for f in 0..m {
                 let error = |c| heard[f].error(&self.columns[f], c).unwrap_or(f64::INFINITY);
-                let choices = [
-                    (before[f], Source::Before),
-                    (STAGES + 2 * stage, Source::Forest),
-                    (STAGES + 2 * stage + 1, Source::Line),
-                ];
-                let best = choices.into_iter().reduce(|a, b| if error(b.0) < error(a.0) { b } else { a });
-                if let Some((opinion, source)) = best {
-                    (before[f], sources[f]) = (opinion, source);
+                for which in 0..LEARNERS {
+                    let opinion = STAGES + LEARNERS * stage + which;
+                    if error(opinion) < error(before[f]) {
+                        (before[f], sources[f]) = (opinion, Some(which));
+                    }
                 }
             }
-            let changed = sources.iter().any(|s| *s != Source::Before);
+            let changed = sources.iter().any(Option::is_some);
             if stage + 1 < effort.stages && changed {
                 for (world, learners) in worlds.iter_mut().zip(&learners) {
                     let stage = Stage { learners: learners.clone(), sources: sources.clone() };
@@ -319,17 +334,13 @@ impl Model {
         }
         for (s, stage) in self.stages.iter().enumerate() {
             for f in 0..m {
-                let learners = &stage.learners[f];
-                let [of_forest, of_line] = [0, 1].map(|c| self.weights[f][STAGES + 2 * s + c]);
-                if of_forest > 0.0
-                    && let Some(said) = learners.forest_says(&self.columns[f], &z, &rows[f], run)?
-                {
-                    add(&mut mixed[f], of_forest, &said);
-                }
-                if of_line > 0.0
-                    && let Some(said) = learners.line_says(f, &self.columns, &z, &rows[f])
-                {
-                    add(&mut mixed[f], of_line, &said);
+                for which in 0..LEARNERS {
+                    let weight = self.weights[f][STAGES + LEARNERS * s + which];
+                    if weight > 0.0
+                        && let Some(said) = stage.learners[f].say(which, f, &self.columns, &z, &rows[f], run)?
+                    {
+                        add(&mut mixed[f], weight, &said);
+                    }
                 }
             }
             if s + 1 < self.stages.len() {

@@ -58,9 +58,9 @@ impl Lines {
 fn line(grid: &Grid, f: usize, j: usize, used: impl Fn(usize) -> bool) -> Option<[f64; 3]> {
     let m = grid.m;
     let pairs = || {
-        (0..grid.n).filter(|i| used(i * m + f) && used(i * m + j)).map(|i| {
-            (f64::from(grid.x[i * m + j]), f64::from(grid.x[i * m + f]))
-        })
+        (0..grid.n)
+            .filter(|i| used(i * m + f) && used(i * m + j))
+            .map(|i| (f64::from(grid.x[i * m + j]), f64::from(grid.x[i * m + f])))
     };
     let (mut count, mut sx, mut sy) = (0.0, 0.0, 0.0);
     for (x, y) in pairs() {

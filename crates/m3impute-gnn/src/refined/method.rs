@@ -144,9 +144,8 @@ impl MatrixMethod for M3 {
     fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedM3>> {
         let m = data.width();
         let rulers: Vec<Ruler> = (0..m).map(|f| Ruler::of(&data.observed_values(f), levels(data, f))).collect();
-        let columns = columns_of(&data.features, |f| {
-            data.observed_values(f).iter().map(|&v| rulers[f].read(v)).collect()
-        });
+        let columns =
+            columns_of(&data.features, |f| data.observed_values(f).iter().map(|&v| rulers[f].read(v)).collect());
         let grid = grid_of(data, 0..data.rows, &rulers, &columns);
         let cells = data.observed.iter().filter(|o| **o).count();
         let (model, notes) = learn(&grid, columns, self.params.effort(m, cells), run)?;

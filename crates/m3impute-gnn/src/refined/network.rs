@@ -101,8 +101,7 @@ impl Network {
             params.add("value.weight", Matrix::uniform(m * d, codes, -bound, bound, rng)),
             params.add("value.bias", Matrix::uniform(m, d, -bound, bound, rng)),
         ];
-        let start =
-            [Linear::new(params, "start.0", &[d, m], d, rng), Linear::new(params, "start.1", &[d], d, rng)];
+        let start = [Linear::new(params, "start.0", &[d, m], d, rng), Linear::new(params, "start.1", &[d], d, rng)];
         let layers = (0..shape.layers)
             .map(|l| Layer {
                 edge: [
@@ -120,7 +119,8 @@ impl Network {
                 ],
             })
             .collect();
-        let frequencies = Matrix::from_vec(m, answers, log_frequencies(columns, grid, answers)).expect("a row a column");
+        let frequencies =
+            Matrix::from_vec(m, answers, log_frequencies(columns, grid, answers)).expect("a row a column");
         Network {
             value,
             start,
@@ -214,8 +214,7 @@ impl Network {
             None => pass.tape.add(point, typical),
             Some(lines) => {
                 let [slope, shift, logit, weight, bias] = lines.map(|id| pass.param(id));
-                let relevance =
-                    pass.tape.grouped_linear(h, weight, Some(bias), &batch.target_column, Activation::None); // [t, k]
+                let relevance = pass.tape.grouped_linear(h, weight, Some(bias), &batch.target_column, Activation::None); // [t, k]
                 let logits = pass.tape.add_gathered(relevance, logit, &batch.target_column, Activation::None);
                 let allowed = pass.tape.constant(batch.partner_shown.clone());
                 let shares = pass.tape.softmax_where(logits, allowed); // [t, k]
@@ -242,8 +241,7 @@ impl Network {
 
 /// `B act(A [x; y] + a) + b`.
 fn two_inputs(pass: &mut Pass<'_>, [first, second]: &[Linear; 2], x: Var, y: Var, act: Epilogue) -> Var {
-    let terms =
-        [Term::Linear(x, first.weight(pass, 0)), Term::Linear(y, first.weight(pass, 1)), first.bias(pass)];
+    let terms = [Term::Linear(x, first.weight(pass, 0)), Term::Linear(y, first.weight(pass, 1)), first.bias(pass)];
     let hidden = pass.tape.affine(&terms, act);
     second.apply(pass, hidden, Activation::None)
 }
