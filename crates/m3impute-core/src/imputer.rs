@@ -1,5 +1,6 @@
 //! The contract that every method keeps, and the row of the registry that describes it.
 
+use crate::beliefs::Beliefs;
 use crate::encode::Finish;
 use crate::error::{Error, Result, nearest};
 use crate::model_file::ModelFile;
@@ -51,6 +52,14 @@ pub trait FittedImputer: Debug + Send + Sync {
     /// # Errors
     /// When the rows lack a column of the model, or the run is cancelled.
     fn transform(&self, rows: &Table, run: &mut Run) -> Result<Imputation>;
+
+    /// [`FittedImputer::transform`] with a distribution for every hole, where the method has them.
+    ///
+    /// # Errors
+    /// As [`FittedImputer::transform`].
+    fn believe(&self, _rows: &Table, _run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+        Ok(None)
+    }
 
     /// What was filled or decided in another way than asked while fitting.
     fn notes(&self) -> &[String];

@@ -26,6 +26,15 @@ impl Heard {
         Some(total / self.truth.len() as f64)
     }
 
+    /// The opinions of a mixture, cell by cell.
+    pub fn mixed(&self, column: &Column, weights: &[f32]) -> Vec<f32> {
+        let mut sum = vec![0.0; self.truth.len() * column.opinion_width()];
+        for (said, &weight) in self.said.iter().zip(weights).filter(|(_, w)| **w > 0.0) {
+            sum.iter_mut().zip(said).for_each(|(s, said)| *s += weight * said);
+        }
+        sum
+    }
+
     /// The weights of the candidates: the best one first, then again and again the one that helps most.
     pub fn weights(&self, column: &Column) -> (Vec<f32>, f64) {
         let width = column.opinion_width();

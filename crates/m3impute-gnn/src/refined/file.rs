@@ -1,5 +1,6 @@
 //! The refined model in a model file.
 
+use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::Net;
 use super::learn::{Model, Opinions};
@@ -11,6 +12,7 @@ use crate::fitted::{damaged, matrix};
 use m3impute_baselines::learners::forest::Forest;
 use m3impute_baselines::learners::lad::Line;
 use m3impute_baselines::learners::ruler::Ruler;
+use m3impute_core::beliefs::Distributions;
 use m3impute_core::{Encoded, MatrixModel, ModelFile, Result, Run, Tensor};
 use m3impute_nn::{Matrix, Params};
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,7 @@ struct State {
     typical: Vec<Vec<f32>>,
     weights: Vec<Vec<f32>>,
     opinions: Vec<Opinions>,
+    calibration: Vec<Calibration>,
     stages: Vec<StageState>,
 }
 
@@ -42,7 +45,13 @@ struct StageState {
 
 impl MatrixModel for FittedM3 {
     fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        self.put(rows, run)
+        self.put(rows, run, |_, _| {})
+    }
+
+    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+        let mut of = self.no_distributions();
+        self.put(rows, run, |f, opinion| self.distribution(f, opinion, &mut of[f]))?;
+        Ok(Some(of))
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
@@ -85,6 +94,7 @@ impl MatrixModel for FittedM3 {
             typical: model.typical.clone(),
             weights: model.weights.clone(),
             opinions: model.opinions.clone(),
+            calibration: model.calibration.clone(),
             stages,
         };
         serde_json::to_value(state).unwrap_or(Value::Null)
@@ -119,8 +129,11 @@ impl MatrixModel for FittedM3 {
             }
             stages.push(Stage { learners, sources: stage.sources.clone() });
         }
-        let State { shape, columns, by_point, typical, weights, opinions, .. } = state;
-        Ok(FittedM3 { rulers, model: Model { shape, columns, nets, by_point, stages, typical, weights, opinions } })
+        let State { shape, columns, by_point, typical, weights, opinions, calibration, .. } = state;
+        Ok(FittedM3 {
+            rulers,
+            model: Model { shape, columns, nets, by_point, stages, typical, weights, opinions, calibration },
+        })
     }
 }
 
@@ -137,6 +150,7 @@ impl State {
             self.typical.len(),
             self.weights.len(),
             self.opinions.len(),
+            self.calibration.len(),
         ];
         let sizes = of_columns.iter().all(|&len| len == m)
             && (1..=1 << 14).contains(&d)
@@ -148,7 +162,8 @@ impl State {
             return Err(damaged("the shape of the model"));
         }
         for (f, column) in self.columns.iter().enumerate() {
-            if !column.is_sound(self.levels[f]) || self.typical[f].len() != column.opinion_width() {
+            let sound = column.is_sound(self.levels[f]) && self.calibration[f].is_sound(column);
+            if !sound || self.typical[f].len() != column.opinion_width() {
                 return Err(damaged(&format!("what is known of feature {f}")));
             }
         }

@@ -1,6 +1,7 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
 use super::blend::Heard;
+use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
 use super::folds::held_out;
@@ -76,6 +77,8 @@ pub struct Model {
     pub weights: Vec<Vec<f32>>,
     /// How good the opinions are. // [m]
     pub opinions: Vec<Opinions>,
+    /// How a mixed opinion becomes a distribution. // [m]
+    pub calibration: Vec<Calibration>,
 }
 
 /// A table in which some observed cells are hidden, its holes completed.
@@ -111,6 +114,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         typical,
         weights: Vec::new(),
         opinions: Vec::new(),
+        calibration: Vec::new(),
         nets,
         columns,
     };
@@ -151,6 +155,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
             mixed: if mixed.is_nan() { 0.0 } else { mixed },
             alone,
         });
+        model.calibration.push(Calibration::of(column, &heard[f], &weights, &model.typical[f]));
         model.weights.push(weights);
     }
     Ok((model, notes))

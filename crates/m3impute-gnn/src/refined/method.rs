@@ -1,5 +1,6 @@
 //! `m3` as a method: its parameters, and what it makes of them for a table of a certain size.
 
+use super::calibrate::{Calibration, softened};
 use super::columns::{Column, columns_of};
 use super::grid::Grid;
 use super::learn::{Effort, Model, learn};
@@ -7,6 +8,7 @@ use super::network::Shape;
 use super::train::Training;
 use crate::m3::SPEC;
 use m3impute_baselines::learners::ruler::Ruler;
+use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
 use m3impute_core::{Encoded, Encoding, Learnt, MatrixMethod, MatrixModel, MethodSpec, Result, Run};
 use serde::{Deserialize, Serialize};
@@ -156,8 +158,9 @@ impl MatrixMethod for M3 {
 }
 
 impl FittedM3 {
-    /// Puts answers where `rows.observed` is false.
-    pub(super) fn put(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    /// Puts answers where `rows.observed` is false; every opinion is also shown to `each`, with its feature, row by row
+    /// within a feature.
+    pub(super) fn put(&self, rows: &mut Encoded, run: &mut Run, mut each: impl FnMut(usize, &[f32])) -> Result<()> {
         let (m, n) = (rows.width(), rows.rows);
         for from in (0..n).step_by(ROWS) {
             let part = from..(from + ROWS).min(n);
@@ -167,10 +170,39 @@ impl FittedM3 {
                 let holes = (0..grid.n).filter(|i| !grid.observed[i * m + f]);
                 for (i, opinion) in holes.zip(said.chunks_exact(column.opinion_width())) {
                     rows.x[(from + i) * m + f] = self.value(f, column.point(opinion));
+                    each(f, opinion);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Room for the distributions of every feature.
+    pub(super) fn no_distributions(&self) -> Vec<Distributions> {
+        let of = |(f, column): (usize, &Column)| {
+            let values = match column {
+                Column::Number { few: false, .. } => return Distributions::Quantiles(Vec::new()),
+                Column::Number { bins, .. } => bins.low.iter().map(|&v| self.rulers[f].write(v)).collect(),
+                Column::Category { levels } => levels.iter().map(|&l| f64::from(l)).collect(),
+            };
+            Distributions::Shares { values, shares: Vec::new() }
+        };
+        self.model.columns.iter().enumerate().map(of).collect()
+    }
+
+    /// Adds the distribution that an opinion of a feature stands for.
+    pub(super) fn distribution(&self, f: usize, opinion: &[f32], to: &mut Distributions) {
+        match (&self.model.calibration[f], to) {
+            (Calibration::Spread { quantiles, least }, Distributions::Quantiles(to)) => {
+                let spread = opinion[1].max(*least);
+                let ruler = &self.rulers[f];
+                to.push(std::array::from_fn(|k| ruler.write(opinion[0] + spread * quantiles[k])));
+            }
+            (Calibration::Softened(soft), Distributions::Shares { shares, .. }) => {
+                shares.extend(softened(opinion, &self.model.typical[f], *soft));
+            }
+            _ => unreachable!("a column's calibration is of its kind"),
+        }
     }
 
     /// A number of the networks as one of the table.
