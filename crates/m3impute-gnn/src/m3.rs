@@ -84,8 +84,8 @@ const PARAMS: &[ParamSpec] = &[
     },
     ParamSpec {
         name: "steps",
-        doc: "how many steps a network is trained at most; auto: by the size of the table",
-        expects: Expect::Auto(&Expect::Whole(1, 1_000_000)),
+        doc: "how many steps a network is trained at most; fewer for small tables, and where a step is dear",
+        expects: Expect::Whole(1, 1_000_000),
     },
     ParamSpec { name: "batch", doc: "how many rows a step looks at, at most", expects: Expect::Whole(1, 65_536) },
     ParamSpec { name: "decay", doc: "the decay of weights", expects: Expect::Number(0.0, 10.0) },

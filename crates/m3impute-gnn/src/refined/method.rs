@@ -28,8 +28,8 @@ pub struct M3Params {
     pub dropout: f64,
     /// How many networks.
     pub nets: usize,
-    /// How many steps a network is trained at most; by the size of the table where nothing is said.
-    pub steps: Option<usize>,
+    /// How many steps a network is trained at most; fewer for small tables, and for those where a step is dear.
+    pub steps: usize,
     /// How many rows a step looks at, at most.
     pub batch: usize,
     /// How often forests and lines learn from the completed table.
@@ -43,12 +43,12 @@ impl Default for M3Params {
     fn default() -> M3Params {
         M3Params {
             width: 64,
-            layers: 3,
+            layers: 2,
             learning_rate: 4e-3,
             decay: 1e-2,
             dropout: 0.1,
             nets: 4,
-            steps: None,
+            steps: 800,
             batch: 512,
             stages: 2,
             trees: 60,
@@ -61,8 +61,17 @@ impl M3Params {
     pub fn of_preset(name: &str) -> M3Params {
         let balanced = M3Params::default();
         match name {
-            "fast" => M3Params { width: 48, nets: 2, stages: 1, trees: 40, ..balanced },
-            "best" => M3Params { width: 128, learning_rate: 3e-3, nets: 8, stages: 3, trees: 100, ..balanced },
+            "fast" => M3Params { width: 48, nets: 2, steps: 300, stages: 1, trees: 40, ..balanced },
+            "best" => M3Params {
+                width: 128,
+                layers: 3,
+                learning_rate: 3e-3,
+                nets: 8,
+                steps: 2000,
+                stages: 3,
+                trees: 100,
+                ..balanced
+            },
             _ => balanced,
         }
     }
@@ -73,13 +82,13 @@ impl M3Params {
         let roomy = (2.0 * (cells as f64).sqrt()) as usize;
         let width = self.width.min(roomy.next_multiple_of(8).max(16));
         let batch = self.batch.min((BATCH_CELLS / m).max(16));
+        // Networks of a small table cost little and differ much: more of them are steadier.
+        let nets = if cells < TINY { self.nets.min(2) } else { self.nets * (SMALL / cells).clamp(1, 4) };
         let shape = Shape { width, layers: self.layers, lines: true };
-        let steps = self.steps.unwrap_or_else(|| {
-            // Arithmetic in proportion to the width and number asked for: the presets differ in both.
-            let budget = FLOPS * (self.width * self.width * self.nets) as f64;
-            let affordable = budget / (step_flops(m, batch, shape) * self.nets as f64);
-            (affordable as usize).min(STEPS * self.width / 64).min((cells / 2).max(40))
-        });
+        // Arithmetic in proportion to what was asked for: the presets differ in width and number.
+        let budget = FLOPS * (self.width * self.width * self.nets) as f64;
+        let affordable = budget / (step_flops(m, batch, shape) * nets as f64);
+        let steps = self.steps.min(affordable as usize).min((cells / 2).max(40)).max(1);
         let training = Training {
             shape,
             steps,
@@ -89,18 +98,25 @@ impl M3Params {
             dropout: self.dropout as f32,
             ..Training::default()
         };
-        let stages = if m > MOST_COLUMNS { 0 } else { self.stages };
+        let stages = match m {
+            _ if m > MOST_COLUMNS => 0,
+            _ if cells < TINY => self.stages.min(1),
+            _ => self.stages,
+        };
+        let trees = if cells < TINY { self.trees.min(20) } else { self.trees };
         let rows = LEARNER_CELLS / (m * m.min(super::learn::GROUPS));
-        Effort { nets: self.nets, held: 0.1, training, stages, trials: self.nets, trees: self.trees, rows }
+        Effort { nets, held: 0.1, training, stages, trials: nets, trees, rows }
     }
 }
 
+/// A table with fewer observed cells is an example that somebody types: the answer comes at once.
+const TINY: usize = 200;
+/// A table with fewer observed cells is small.
+const SMALL: usize = 1500;
 /// Cells of a batch, observed or not.
 const BATCH_CELLS: usize = 32 * 1024;
-/// Steps of a network of width 64, at most.
-const STEPS: usize = 1000;
 /// Floating-point operations that training may take, for each network and squared width.
-const FLOPS: f64 = 1.3e8;
+const FLOPS: f64 = 2e8;
 /// Wider tables get no learners on top of the networks.
 const MOST_COLUMNS: usize = 100;
 /// Numbers in all completions of the rows that learners see.
