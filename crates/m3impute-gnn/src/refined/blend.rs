@@ -67,3 +67,26 @@ impl Heard {
         (best.1.iter().map(|&c| c as f32 / total).collect(), best.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::encode::Meaning;
+
+    fn column() -> Column {
+        let values: Vec<f32> = (0..200).map(|v| v as f32 / 200.0).collect();
+        Column::of(&values, Meaning::Number, (8, 8))
+    }
+
+    #[test]
+    fn errors_that_cancel_out_are_mixed_and_a_bad_opinion_is_left_out() {
+        let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
+        let said = |shift: f32| truth.iter().flat_map(|t| [t + shift, 0.1]).collect::<Vec<f32>>();
+        let heard = Heard { said: vec![said(0.1), said(-0.1), said(0.9), Vec::new()], truth: truth.clone() };
+        let (weights, error) = heard.weights(&column());
+        assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
+        assert!(error < 1e-6);
+        assert_eq!(heard.error(&column(), 3), None);
+        assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
+    }
+}

@@ -98,3 +98,34 @@ fn covers(column: &Column, shares: &[f32], truth: f32) -> bool {
     let likelier: f32 = shares.iter().filter(|s| **s > shares[answer]).sum();
     likelier < JUDGED as f32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::encode::Meaning;
+
+    #[test]
+    fn quantiles_are_those_of_what_was_left_in_units_of_the_spread() {
+        let values: Vec<f32> = (0..200).map(|v| v as f32 / 200.0).collect();
+        let column = Column::of(&values, Meaning::Number, (8, 8));
+        // The truth lies up to one spread away on both sides, evenly.
+        let truth: Vec<f32> = (0..=100).map(|i| 0.5 + 0.2 * (i as f32 - 50.0) / 50.0).collect();
+        let heard = Heard { said: vec![[0.5, 0.2].repeat(truth.len())], truth };
+        let Calibration::Spread { quantiles, .. } = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.3]) else {
+            panic!()
+        };
+        let at = |level: f64| quantiles[LEVELS.iter().position(|l| *l == level).unwrap()];
+        assert!(at(0.5) == 0.0 && (at(0.9) - 0.8).abs() < 0.05 && (at(0.05) + 0.9).abs() < 0.05, "{quantiles:?}");
+    }
+
+    #[test]
+    fn opinions_that_are_too_sure_are_softened_until_they_hold_nine_cells_in_ten() {
+        let values: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i % 2 == 0))).collect();
+        let column = Column::of(&values, Meaning::Number, (4, 8));
+        let truth: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i < 70))).collect();
+        // Sure of 1, which is true seven times in ten.
+        let heard = Heard { said: vec![[0.0, 1.0].repeat(100)], truth };
+        let Calibration::Softened(soft) = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.5]) else { panic!() };
+        assert_eq!(soft, 0.15);
+    }
+}

@@ -397,3 +397,74 @@ fn typical_opinion(grid: &Grid, f: usize, column: &Column) -> Vec<f32> {
     let at = |share: f32| values[((values.len() - 1) as f32 * share).round() as usize];
     vec![at(0.5), (at(0.84) - at(0.16)) / 2.0]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::columns_of;
+    use super::super::train::Training;
+    use super::*;
+    use m3impute_core::encode::{Feature, Meaning};
+
+    /// Three columns: one number, its double, and whether it is above a half; every fifth cell is missing.
+    fn grid() -> (Grid, Vec<Column>) {
+        let n = 200;
+        let value = |i: usize| (i * 37 % 101) as f32 / 100.0;
+        let x: Vec<f32> =
+            (0..n).flat_map(|i| [value(i), value(i) * 0.8 + 0.1, f32::from(u8::from(value(i) > 0.5))]).collect();
+        let observed: Vec<bool> = (0..n * 3).map(|at| at % 5 != 2).collect();
+        let grid = Grid { n, m: 3, x, observed };
+        let meanings = [Meaning::Number, Meaning::Number, Meaning::Category(2)];
+        let features: Vec<Feature> = (meanings.into_iter().enumerate())
+            .map(|(column, meaning)| Feature { column, meaning, centre: 0.0, scale: 1.0 })
+            .collect();
+        let columns = columns_of(&features, |f| {
+            (0..n).map(|i| i * 3 + f).filter(|&at| grid.observed[at]).map(|at| grid.x[at]).collect()
+        });
+        (places(grid, &columns), columns)
+    }
+
+    /// Levels by their places, as a grid has them.
+    fn places(mut grid: Grid, columns: &[Column]) -> Grid {
+        let Column::Category { levels } = &columns[2] else { panic!() };
+        for x in grid.x.iter_mut().skip(2).step_by(3) {
+            *x = levels.iter().position(|&l| l as f32 == *x).unwrap() as f32;
+        }
+        grid
+    }
+
+    fn effort() -> Effort {
+        let training =
+            Training { shape: Shape { width: 16, layers: 1, lines: true }, steps: 60, ..Training::default() };
+        Effort { nets: 2, held: 0.1, training, stages: 2, trials: 2, trees: 10, rows: 1000 }
+    }
+
+    #[test]
+    fn what_can_be_known_is_learnt_and_held_out_cells_say_so() {
+        let (grid, columns) = grid();
+        let mut run = Run::new(0, 2).unwrap();
+        let (model, notes) = learn(&grid, columns, effort(), &mut run).unwrap();
+        assert!(notes.is_empty());
+        for (f, opinions) in model.opinions.iter().enumerate() {
+            let typical = opinions.alone[TYPICAL].unwrap();
+            assert!(opinions.cells > ENOUGH && opinions.mixed < 0.6 * typical, "column {f}: {opinions:?}");
+        }
+        let said = model.say(&grid, &run).unwrap();
+        let wrong = (0..grid.n).map(|i| i * 3 + 2).filter(|&at| !grid.observed[at]);
+        let wrong = wrong.zip(said[2].chunks_exact(2)).filter(|(at, o)| model.columns[2].point(o) != grid.x[*at]);
+        assert!(wrong.count() <= 6);
+    }
+
+    #[test]
+    fn a_row_is_answered_by_itself() {
+        let (grid, columns) = grid();
+        let mut run = Run::new(0, 1).unwrap();
+        let (model, _) = learn(&grid, columns, effort(), &mut run).unwrap();
+        let all = model.say(&grid, &run).unwrap();
+        let one = some_rows(&grid, &[5]);
+        let alone = model.say(&one, &run).unwrap();
+        let (f, width) = (2, 2);
+        assert!(!grid.observed[5 * 3 + f]);
+        let before = (0..5).filter(|i| !grid.observed[i * 3 + f]).count();
+        assert_eq!(alone[f], all[f][before * width..(before + 1) * width]);
+    }
+}
