@@ -35,8 +35,15 @@ impl Heard {
         sum
     }
 
+    /// The mean error of a mixture; 0 where there is nothing to compare with.
+    pub fn error_of(&self, column: &Column, weights: &[f32]) -> f64 {
+        let mixed = self.mixed(column, weights);
+        let cells = mixed.chunks_exact(column.opinion_width()).zip(&self.truth);
+        cells.map(|(o, &t)| column.error(o, t)).sum::<f64>() / self.truth.len().max(1) as f64
+    }
+
     /// The weights of the candidates: the best one first, then again and again the one that helps most.
-    pub fn weights(&self, column: &Column) -> (Vec<f32>, f64) {
+    pub fn weights(&self, column: &Column) -> Vec<f32> {
         let width = column.opinion_width();
         let able: Vec<usize> = (0..self.said.len()).filter(|&c| self.error(column, c).is_some()).collect();
         let mut counts = vec![0_usize; self.said.len()];
@@ -64,7 +71,7 @@ impl Heard {
             }
         }
         let total = best.1.iter().sum::<usize>().max(1) as f32;
-        (best.1.iter().map(|&c| c as f32 / total).collect(), best.0)
+        best.1.iter().map(|&c| c as f32 / total).collect()
     }
 }
 
@@ -83,9 +90,9 @@ mod tests {
         let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
         let said = |shift: f32| truth.iter().flat_map(|t| [t + shift, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: vec![said(0.1), said(-0.1), said(0.9), Vec::new()], truth: truth.clone() };
-        let (weights, error) = heard.weights(&column());
+        let weights = heard.weights(&column());
         assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
-        assert!(error < 1e-6);
+        assert!(heard.error_of(&column(), &weights) < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
         assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
     }

@@ -63,6 +63,11 @@ impl Column {
         Column::Number { knots, bins: Bins::of(&sorted, if few { FEW } else { most_bins }), few }
     }
 
+    /// How many knots and bins a column with so many observed values has, at most: few values cannot teach many.
+    pub fn fineness(values: usize) -> (usize, usize) {
+        ((values / 24).clamp(4, 16), (values / 8).clamp(8, 64))
+    }
+
     /// How many numbers a value enters as.
     pub fn code_width(&self) -> usize {
         match self {
@@ -247,7 +252,7 @@ impl Bins {
 pub fn columns_of(features: &[Feature], values: impl Fn(usize) -> Vec<f32>) -> Vec<Column> {
     let of = |(f, feature): (usize, &Feature)| {
         let values = values(f);
-        Column::of(&values, feature.meaning, ((values.len() / 24).clamp(4, 16), (values.len() / 8).clamp(8, 64)))
+        Column::of(&values, feature.meaning, Column::fineness(values.len()))
     };
     features.iter().enumerate().map(of).collect()
 }

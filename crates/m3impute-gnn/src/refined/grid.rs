@@ -59,12 +59,12 @@ impl Batch {
         let (mut target_row, mut target_column) = (Vec::new(), Vec::new());
         let (mut partner_values, mut partner_shown) = (Vec::new(), Vec::new());
         let mut free = codes.chunks_exact_mut(width);
-        for f in 0..m {
+        for (f, column) in columns.iter().enumerate() {
             for (i, &row) in rows.iter().enumerate() {
                 let at = i * m + f;
                 if shown[at] {
                     let code = free.next().expect("a code a shown cell");
-                    columns[f].encode(grid.x[row as usize * m + f], code);
+                    column.encode(grid.x[row as usize * m + f], code);
                     edge_row.push(i as u32);
                     edge_column.push(f as u32);
                 }

@@ -12,6 +12,7 @@ use super::train::Training;
 use crate::fitted::chosen;
 use m3impute_core::{Result, Run};
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -131,31 +132,21 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
             trials.push((grid, held));
         }
     }
-    for f in 0..m {
-        let error = |c| heard[f].error(&model.columns[f], c).unwrap_or(f64::INFINITY);
+    for (f, heard) in heard.iter().enumerate() {
+        let error = |c| heard.error(&model.columns[f], c).unwrap_or(f64::INFINITY);
         model.by_point[f] = error(POINT) < error(ANSWERS);
     }
     if stages > 0 {
-        let mut worlds = Vec::new();
-        for (k, (grid, held)) in trials.into_iter().enumerate() {
-            worlds.push(model.world(grid, held, vec![k], run)?);
-        }
-        let all = some_rows(grid, &sample(grid.n, FINAL_ROWS * effort.rows, run, u64::MAX));
-        worlds.push(model.world(all, Vec::new(), (0..model.nets.len()).collect(), run)?);
-        notes.extend(model.add_stages(&mut worlds, &mut heard, effort, run)?);
+        notes.extend(model.learn_on_top(grid, trials, &mut heard, effort, run)?);
     }
-    for f in 0..m {
+    for (f, mut heard) in heard.into_iter().enumerate() {
         let column = &model.columns[f];
-        heard[f].said.truncate(STAGES + LEARNERS * model.stages.len());
-        let (weights, mixed) =
-            if heard[f].truth.len() < ENOUGH { (model.usual_weights(f), f64::NAN) } else { heard[f].weights(column) };
-        let alone = (0..weights.len()).map(|c| heard[f].error(column, c)).collect();
-        model.opinions.push(Opinions {
-            cells: heard[f].truth.len(),
-            mixed: if mixed.is_nan() { 0.0 } else { mixed },
-            alone,
-        });
-        model.calibration.push(Calibration::of(column, &heard[f], &weights, &model.typical[f]));
+        heard.said.truncate(STAGES + LEARNERS * model.stages.len());
+        let cells = heard.truth.len();
+        let weights = if cells < ENOUGH { model.usual_weights(f) } else { heard.weights(column) };
+        let alone = (0..weights.len()).map(|c| heard.error(column, c)).collect();
+        model.opinions.push(Opinions { cells, mixed: heard.error_of(column, &weights), alone });
+        model.calibration.push(Calibration::of(column, &heard, &weights, &model.typical[f]));
         model.weights.push(weights);
     }
     Ok((model, notes))
@@ -165,10 +156,37 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
 const LEARNERS_SHARE: f64 = 0.4;
 /// The share of what is then left that is kept for filling the holes.
 const SAYING_SHARE: f64 = 0.25;
+/// The share of what is left after training that completing tables may take.
+const COMPLETING_SHARE: f64 = 0.5;
 /// The learners of the final model see so many times as many rows as those that are tried.
 const FINAL_ROWS: usize = 4;
 
 impl Model {
+    /// Completes the tables of the trials and the whole one, and adds stages of learners to the networks. Says so where
+    /// the time did not allow it.
+    fn learn_on_top(
+        &mut self,
+        grid: &Grid,
+        trials: Vec<(Grid, Vec<bool>)>,
+        heard: &mut [Heard],
+        effort: Effort,
+        run: &mut Run,
+    ) -> Result<Option<String>> {
+        let count = trials.len();
+        let mut worlds = Vec::with_capacity(count + 1);
+        for (k, (grid, held)) in trials.into_iter().enumerate() {
+            let (before, started) = (run.time_left(), Instant::now());
+            worlds.push(self.world(grid, held, vec![k], run)?);
+            let needed = started.elapsed().mul_f64((count - k) as f64 + self.nets.len() as f64);
+            if before.is_some_and(|left| needed > left.mul_f64(COMPLETING_SHARE)) {
+                return Ok(Some("the time did not allow for learners on top of the networks".to_owned()));
+            }
+        }
+        let all = some_rows(grid, &sample(grid.n, FINAL_ROWS * effort.rows, run, u64::MAX));
+        worlds.push(self.world(all, Vec::new(), (0..self.nets.len()).collect(), run)?);
+        self.add_stages(&mut worlds, heard, effort, run)
+    }
+
     /// Notes what is known before any stage of held-out cells.
     fn hear_first(&self, grid: &Grid, held: &[bool], voices: Vec<Voices>, heard: &mut [Heard]) {
         for (f, [answers, point]) in voices.into_iter().enumerate() {
@@ -245,7 +263,7 @@ impl Model {
             let mut learners: Vec<Vec<Learners>> = Vec::new();
             for (w, world) in worlds.iter().enumerate() {
                 let mut of_world = Vec::with_capacity(m);
-                for f in 0..m {
+                for (f, heard) in heard.iter_mut().enumerate() {
                     if run.is_spent() || run.time_left().zip(reserve).is_some_and(|(left, kept)| left < kept) {
                         return Ok(Some(format!("the time was spent in stage {} of {}", stage + 1, effort.stages)));
                     }
@@ -264,7 +282,7 @@ impl Model {
                             (0..world.grid.n).filter(|i| world.held[i * m + f]).map(|i| i as u32).collect();
                         for which in 0..LEARNERS {
                             let said = fitted.say(which, f, &self.columns, &world.plain, &rows, run)?;
-                            heard[f].said[STAGES + LEARNERS * stage + which].extend(said.unwrap_or_default());
+                            heard.said[STAGES + LEARNERS * stage + which].extend(said.unwrap_or_default());
                         }
                     }
                     of_world.push(fitted);
