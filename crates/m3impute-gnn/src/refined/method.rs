@@ -104,8 +104,10 @@ impl M3Params {
             _ => self.stages,
         };
         let trees = if cells < TINY { self.trees.min(20) } else { self.trees };
-        let rows = LEARNER_CELLS / (m * m.min(super::learn::GROUPS));
-        Effort { nets, held: 0.1, training, stages, trials: nets, trees, rows }
+        let rows = LEARNER_ROWS.min(LEARNER_CELLS / (m * m.min(super::learn::GROUPS)));
+        // Held-out cells of many rows tell enough in two trials.
+        let trials = if cells / m > LEARNER_ROWS { nets.min(2) } else { nets };
+        Effort { nets, held: 0.1, training, stages, trials, trees, rows }
     }
 }
 
@@ -119,8 +121,10 @@ const BATCH_CELLS: usize = 32 * 1024;
 const FLOPS: f64 = 2e8;
 /// Wider tables get no learners on top of the networks.
 const MOST_COLUMNS: usize = 100;
-/// Numbers in all completions of the rows that learners see.
-const LEARNER_CELLS: usize = 6_000_000;
+/// Rows that learners see in a trial, at most.
+const LEARNER_ROWS: usize = 3000;
+/// Numbers in all completions of those rows, at most.
+const LEARNER_CELLS: usize = 2_000_000;
 
 /// The floating-point operations of a training step, about.
 fn step_flops(m: usize, batch: usize, shape: Shape) -> f64 {
