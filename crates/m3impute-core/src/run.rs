@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::table::Fnv;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A flag that stops a run from elsewhere: a signal handler, another thread.

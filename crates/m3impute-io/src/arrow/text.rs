@@ -164,7 +164,7 @@ pub(crate) fn write_as_text(
     for field in schema.fields() {
         let decimal =
             matches!(field.data_type(), DataType::Decimal128(_, _) | DataType::Decimal256(_, _) | DataType::Null);
-        if sort_of(field.data_type()) == Sort::Other && !decimal {
+        if matches!(sort_of(field.data_type()), Sort::Other | Sort::Span) && !decimal {
             let format = if delimiter == b'\t' { "tsv" } else { "csv" };
             return Err(Error::Unwritable { column: field.name().clone(), got: field.data_type().to_string(), format });
         }

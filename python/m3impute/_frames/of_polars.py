@@ -1,0 +1,56 @@
+"""Frames of polars; a lazy one is collected, and comes back lazy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .. import _native
+from .base import Frame, as_bytes
+
+
+class PolarsFrame(Frame):
+    """A `DataFrame` or `LazyFrame` of polars. Null and `NaN` are both missing."""
+
+    def __init__(self, data: pl.DataFrame | pl.LazyFrame) -> None:
+        self.lazy = isinstance(data, pl.LazyFrame)
+        self.data: pl.DataFrame = data.collect() if isinstance(data, pl.LazyFrame) else data
+        super().__init__(self.data.columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.data.shape
+
+    def columns(self) -> list[_native.Column]:
+        return [_column_of(column) for column in self.data.get_columns()]
+
+    def _changed(self, changed: _native.Changed) -> Any:
+        columns = self.data.get_columns()
+        new = [_series(changed.column(at), columns[at]) for at in changed.columns()]
+        out = self.data.with_columns(new)
+        return out.lazy() if self.lazy else out
+
+    filled = _changed
+    hidden = _changed
+
+    @staticmethod
+    def without(data: Any, places: list[int]) -> Any:
+        names = data.collect_schema().names()
+        return data.drop([names[at] for at in places])
+
+    @staticmethod
+    def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:
+        return data.with_columns([pl.Series(name, values) for name, values in flags.items()])
+
+
+def _column_of(column: pl.Series) -> _native.Column:
+    if column.dtype == pl.Object:
+        return _native.Column.opaque(as_bytes(column.is_not_null().to_numpy()))
+    return _native.Column.arrow(column)
+
+
+def _series(column: _native.Column, before: pl.Series) -> pl.Series:
+    series = pl.Series(before.name, column)
+    return series if series.dtype == before.dtype else series.cast(before.dtype)
