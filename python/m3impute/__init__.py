@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ._functions import ampute, describe, evaluate, impute
 from ._functions import registry as methods
 from ._messages import (
+    BudgetWarning,
     BugError,
     DataError,
     DataWarning,
     Error,
     FallbackWarning,
     ImputeWarning,
-    MethodWarning,
     NumericError,
     ResourceError,
     UsageError,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ._estimators import Imputer, M3Imputer, load
 
 __all__ = [
+    "BudgetWarning",
     "BugError",
     "DataError",
     "DataWarning",
@@ -45,7 +46,6 @@ __all__ = [
     "ImputeWarning",
     "Imputer",
     "M3Imputer",
-    "MethodWarning",
     "NumericError",
     "ResourceError",
     "UsageError",

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _native, _requests
 from ._frames import open_frame
-from ._messages import MethodWarning, UsageError, warn, warn_fallbacks, warn_notes
+from ._messages import DataWarning, UsageError, tell, warn, warn_fallbacks, warn_notes
 from ._progress import watching
 from ._results import Description, Evaluation
 
@@ -98,7 +98,7 @@ def impute(
 
     Warns
     -----
-    DataWarning, FallbackWarning, MethodWarning
+    DataWarning, FallbackWarning, BudgetWarning
         What a user should know: nothing is done silently.
 
     See Also
@@ -142,8 +142,7 @@ def impute(
     with watching(progress) as listen:
         run = _requests.run(random_state=random_state, n_jobs=n_jobs, max_seconds=max_seconds, progress=listen)
         changed = table.impute(asked, run)
-    for note in changed.notes():
-        warn(MethodWarning, note)
+    tell(changed.notes(), changed.spent)
     warn_fallbacks(changed.fallbacks())
     filled = frame.filled(changed)
     return frame.without(filled, table.empty_columns()) if empty_columns == "drop" else filled
@@ -193,7 +192,7 @@ def ampute(
     )
     changed = table.ampute(str(mechanism), float(rate), _requests.seed(random_state))
     for note in changed.notes():
-        warn(MethodWarning, note)
+        warn(DataWarning, note)
     return frame.hidden(changed)
 
 

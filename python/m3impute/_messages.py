@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterable
 
@@ -58,8 +61,8 @@ class FallbackWarning(ImputeWarning):
     """Cells that were filled in another way than asked, or left missing."""
 
 
-class MethodWarning(ImputeWarning):
-    """Something that a method wants to say: time is up, a parameter was adapted."""
+class BudgetWarning(ImputeWarning):
+    """The time was up before a method was done: the best so far was used."""
 
 
 #: How the options of the command line are called here.
@@ -82,20 +85,20 @@ def in_python(text: str) -> str:
 
 def warn(category: type[ImputeWarning], text: str) -> None:
     """Warns at the line of the user: the first one outside of this package."""
-    warnings.warn(in_python(text), category, stacklevel=2, skip_file_prefixes=_INSIDE) if _INSIDE else warnings.warn(
-        in_python(text), category, stacklevel=4
-    )
+    here = os.path.dirname(__file__)
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(in_python(text), category, stacklevel=level)
 
 
-def _inside() -> tuple[str, ...]:
-    import os
-    import sys
-
-    # `skip_file_prefixes` is there from Python 3.12 on.
-    return (os.path.dirname(__file__),) if sys.version_info >= (3, 12) else ()
-
-
-_INSIDE = _inside()
+def tell(notes: Iterable[str], spent: bool) -> None:
+    """What a method says: a warning where the time was up, else a line of the log for those who want to read it."""
+    for note in notes:
+        if spent:
+            warn(BudgetWarning, note)
+        else:
+            logging.getLogger("m3impute").info(note)
 
 
 def warn_notes(notes: Iterable[tuple[str, str]]) -> None:

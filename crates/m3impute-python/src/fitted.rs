@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 pub(crate) struct Model {
     fitted: Box<dyn FittedImputer>,
     reading: Reading,
-    /// What was found in the rows of the last `transform` is returned with them: nothing is kept here.
     card: Value,
 }
 

@@ -105,21 +105,24 @@ impl Table {
     fn impute(&self, py: Python<'_>, method: MethodRequest, run: RunRequest) -> PyResult<Changed> {
         let imputer = method.build().map_err(core)?;
         let table = self.document.table();
-        let imputation =
-            watched(py, run.progress.as_ref(), |cancel, send| imputer.impute(table, &mut run.run(cancel, send)?))?;
-        Changed::filled(&self.document, imputation)
+        let (imputation, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
+            let mut run = run.run(cancel, send)?;
+            Ok((imputer.impute(table, &mut run)?, run.is_spent()))
+        })?;
+        Ok(Changed { spent, ..Changed::filled(&self.document, imputation)? })
     }
 
-    /// Learns.
-    fn fit(&self, py: Python<'_>, method: MethodRequest, run: RunRequest) -> PyResult<Model> {
+    /// Learns; with the model, whether the time was up before it was done.
+    fn fit(&self, py: Python<'_>, method: MethodRequest, run: RunRequest) -> PyResult<(Model, bool)> {
         let imputer = method.build().map_err(core)?;
         let name = method.spec().map_err(core)?.name;
         let table = self.document.table();
-        let fitted = watched(py, run.progress.as_ref(), |cancel, send| {
+        let (fitted, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
             let inductive = imputer.as_inductive().ok_or(Error::NotInductive { method: name })?;
-            inductive.fit(table, &mut run.run(cancel, send)?)
+            let mut run = run.run(cancel, send)?;
+            Ok((inductive.fit(table, &mut run)?, run.is_spent()))
         })?;
-        Model::new(fitted, self.document.reading().clone())
+        Ok((Model::new(fitted, self.document.reading().clone())?, spent))
     }
 
     /// Makes holes.
@@ -215,6 +218,7 @@ pub(crate) struct Changed {
     holes: Vec<Vec<usize>>,
     fallbacks: Vec<Fallback>,
     notes: Vec<String>,
+    spent: bool,
 }
 
 fn rows_as_bytes<'py>(py: Python<'py>, rows: &[usize]) -> Bound<'py, PyBytes> {
@@ -254,7 +258,7 @@ impl Changed {
             }
         }
         let holes = (0..document.table().cols()).map(|j| document.holes(j)).collect();
-        Ok(Changed { columns, holes, fallbacks, notes })
+        Ok(Changed { columns, holes, fallbacks, notes, spent: false })
     }
 
     fn find(&self, column: usize) -> PyResult<&(usize, Column, Vec<usize>)> {
@@ -296,6 +300,12 @@ impl Changed {
     fn fallbacks(&self) -> Vec<(String, usize, String, String)> {
         let row = |f: &Fallback| (f.column.clone(), f.cells, f.reason.clone(), f.done.clone());
         self.fallbacks.iter().map(row).collect()
+    }
+
+    /// Whether the time was up before the method was done.
+    #[getter]
+    fn spent(&self) -> bool {
+        self.spent
     }
 
     /// What else a user should know.
