@@ -183,6 +183,9 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             filled = frame.without(filled, self._dropped)
         if self.add_indicator:
             filled = frame.beside(filled, self._flags(frame, changed))
+        if not hasattr(self, "feature_names_in_") and all(isinstance(label, str) for label in frame.labels):
+            # What learnt from an array has no other names for its columns than those that scikit-learn gives them.
+            filled = frame.named(filled, self.get_feature_names_out().tolist())
         return filled.lazy() if lazy else filled
 
     def _empty(self) -> list[str]:

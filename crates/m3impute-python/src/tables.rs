@@ -200,10 +200,11 @@ impl Watch for Told {
     }
 }
 
-/// The notes of findings, without the one that every hole of a frame would give: that `NaN` is missing.
+/// The notes of findings, without what a user of a frame knows already: that `NaN`, and what was asked for, is missing.
 pub(crate) fn notes_of(findings: &[Finding]) -> Vec<(String, String)> {
+    let is_known = |note: &str| note.contains("` taken as missing ") && !note.ends_with("as the rest are numbers");
     let said = |finding: &Finding| {
-        let notes = finding.notes.iter().filter(|note| !note.starts_with("`NaN` taken as missing"));
+        let notes = finding.notes.iter().filter(|note| !is_known(note));
         notes.map(|note| (finding.column.clone(), note.clone())).collect::<Vec<_>>()
     };
     findings.iter().flat_map(said).collect()

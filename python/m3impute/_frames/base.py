@@ -52,6 +52,11 @@ class Frame(ABC):
         """The data without the columns in these places."""
 
     @staticmethod
+    def named(data: Any, names: list[str]) -> Any:
+        """The data with other names for its columns, where it has any."""
+        return data
+
+    @staticmethod
     @abstractmethod
     def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:
         """The data with further columns of flags."""

@@ -54,6 +54,10 @@ class PandasFrame(Frame):
         return data.iloc[:, [at for at in range(data.shape[1]) if at not in places]]
 
     @staticmethod
+    def named(data: Any, names: list[str]) -> Any:
+        return data.set_axis(names, axis=1)
+
+    @staticmethod
     def beside(data: Any, flags: dict[str, np.ndarray]) -> pd.DataFrame:
         return pd.concat([data, pd.DataFrame(flags, index=data.index)], axis=1)
 

@@ -37,8 +37,11 @@ class PolarsFrame(Frame):
 
     @staticmethod
     def without(data: Any, places: list[int]) -> Any:
-        names = data.collect_schema().names()
-        return data.drop([names[at] for at in places])
+        return data.drop([data.columns[at] for at in places])
+
+    @staticmethod
+    def named(data: Any, names: list[str]) -> Any:
+        return data.rename(dict(zip(data.columns, names, strict=True)))
 
     @staticmethod
     def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:

@@ -46,6 +46,10 @@ class ArrowFrame(Frame):
         return data.select([at for at in range(data.num_columns) if at not in places])
 
     @staticmethod
+    def named(data: Any, names: list[str]) -> Any:
+        return data.rename_columns(names)
+
+    @staticmethod
     def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:
         for name, values in flags.items():
             data = data.append_column(name, pa.array(values))
