@@ -59,7 +59,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _name(self) -> str:
         raise NotImplementedError
 
-    def _method(self) -> _native.MethodRequest:
+    def _method(self) -> _requests.MethodRequest:
         return _requests.method(
             self._name(),
             preset=self.preset,
@@ -69,7 +69,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             empty_columns=self.empty_columns,
         )
 
-    def _run(self, progress: Callable[[str, int, int, str], object] | None) -> _native.RunRequest:
+    def _run(self, progress: Callable[[str, int, int, str], object] | None) -> _requests.RunRequest:
         return _requests.run(
             random_state=self.random_state, n_jobs=self.n_jobs, max_seconds=self.max_seconds, progress=progress
         )
@@ -108,7 +108,8 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         method = self._method()
         _native.check(method)  # a wrong request fails before the table is read
         frame = self._open(X, reset=True)
-        table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), self._reading(frame))
+        reading = self._reading(frame)
+        table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
         warn_notes(table.notes())
         if self.empty_columns == "error":
             table.refuse_empty()
@@ -121,13 +122,14 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.notes_ = model.notes()
         tell(self.notes_, spent)
         self._names = list(frame.names)
+        self._left = _requests.left_alone(reading, frame.names)
         self._dropped = table.empty_columns() if self.empty_columns == "drop" else []
         self._indicated = [at for at in range(len(self._names)) if len(table.holes(at)) > 0]
         self._training: _native.Table | None = table
         self.__dict__.pop("_scores", None)
         return self
 
-    def _reading(self, frame: Frame) -> _native.ReadRequest:
+    def _reading(self, frame: Frame) -> _requests.ReadRequest:
         return _requests.reading(
             frame,
             kinds=self.kinds,
@@ -177,7 +179,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             changed, notes = self.model_.transform(columns, str(self.infinities), self._run(listen))
         empty = set(self._empty())
         warn_notes((column, note) for column, note in notes if note != "no observed value" or column in empty)
-        warn_fallbacks(changed.fallbacks())
+        warn_fallbacks(changed.fallbacks(), self._left)
         filled = frame.filled(changed)
         if self._dropped:
             filled = frame.without(filled, self._dropped)
@@ -509,4 +511,5 @@ def load(path: str | os.PathLike[str]) -> Imputer | M3Imputer:
     imputer.model_ = model
     imputer.notes_ = model.notes()
     imputer._names, imputer._dropped, imputer._indicated, imputer._training = names, [], [], None
+    imputer._left = {column["name"] for column in card["columns"] if column["role"] != "fill"}
     return imputer

@@ -143,7 +143,7 @@ def impute(
         run = _requests.run(random_state=random_state, n_jobs=n_jobs, max_seconds=max_seconds, progress=listen)
         changed = table.impute(asked, run)
     tell(changed.notes(), changed.spent)
-    warn_fallbacks(changed.fallbacks())
+    warn_fallbacks(changed.fallbacks(), _requests.left_alone(reading, frame.names))
     filled = frame.filled(changed)
     return frame.without(filled, table.empty_columns()) if empty_columns == "drop" else filled
 
@@ -309,7 +309,7 @@ def evaluate(
     return Evaluation(**json.loads(answer))
 
 
-def _candidates(methods: Any) -> list[tuple[str, _native.MethodRequest]]:
+def _candidates(methods: Any) -> list[tuple[str, _requests.MethodRequest]]:
     if methods is None:
         methods = [spec["name"] for spec in registry() if not spec["slow"]]
     if isinstance(methods, str):

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 
 class Error(ValueError):
@@ -113,9 +113,11 @@ def warn_notes(notes: Iterable[tuple[str, str]]) -> None:
         warn(DataWarning, f"column{'' if len(columns) == 1 else 's'} {listed}{more}: {note}")
 
 
-def warn_fallbacks(fallbacks: Iterable[tuple[str, int, str, str]]) -> None:
-    """What was filled in another way than asked."""
+def warn_fallbacks(fallbacks: Iterable[tuple[str, int, str, str]], asked: Container[str] = ()) -> None:
+    """What was filled in another way than asked; columns that were asked to keep their holes are not news."""
     for column, cells, reason, done in fallbacks:
+        if column in asked:
+            continue
         done = done if done == "left missing" else f"filled with {done}"
         count = "1 cell" if cells == 1 else f"{cells:,} cells"
         warn(FallbackWarning, f"column `{column}`: {count} {done}, because {reason}")

@@ -1,47 +1,43 @@
 """The native half: Arrow columns in and out, the methods, and the run."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, final
+from typing import Any, final
 
-from typing_extensions import Buffer
+import numpy as np
+
+from ._requests import MethodRequest as _MethodRequest
+from ._requests import ReadRequest as _ReadRequest
+from ._requests import RunRequest as _RunRequest
+
+__all__ = [
+    "DEFAULT_METHOD",
+    "Changed",
+    "Column",
+    "Model",
+    "Table",
+    "__version__",
+    "check",
+    "mechanisms",
+    "methods",
+]
+
+_Buffer = np.ndarray | bytes
 
 __version__: str
 DEFAULT_METHOD: str
-
-class ReadRequest(TypedDict):
-    kinds: list[tuple[str, str]]
-    ignore: list[str]
-    only: list[str] | None
-    bounds: list[tuple[str, float, float]]
-    missing_values: list[tuple[str, list[str]]]
-    infinities: str
-
-class MethodRequest(TypedDict):
-    method: str
-    preset: str | None
-    params: list[tuple[str, str]]
-    round: bool | None
-    clip: bool | None
-    zero_empty: bool
-
-class RunRequest(TypedDict):
-    seed: int
-    threads: int
-    max_seconds: float | None
-    progress: Callable[[str, int, int, str], object] | None
 
 @final
 class Column:
     @staticmethod
     def arrow(column: Any) -> Column: ...
     @staticmethod
-    def buffer(kind: str, data: Buffer, valid: Buffer | None = None, zone: str | None = None) -> Column: ...
+    def buffer(kind: str, data: _Buffer, valid: _Buffer | None = None, zone: str | None = None) -> Column: ...
     @staticmethod
     def texts(cells: Sequence[str | None]) -> Column: ...
     @staticmethod
-    def levels(codes: Buffer, levels: Sequence[str], ordered: bool) -> Column: ...
+    def levels(codes: _Buffer, levels: Sequence[str], ordered: bool) -> Column: ...
     @staticmethod
-    def opaque(valid: Buffer) -> Column: ...
+    def opaque(valid: _Buffer) -> Column: ...
     def __len__(self) -> int: ...
     @property
     def type(self) -> str: ...
@@ -52,19 +48,19 @@ class Column:
 
 @final
 class Table:
-    def __new__(cls, columns: Sequence[tuple[str, Column]], reading: ReadRequest) -> Table: ...
+    def __new__(cls, columns: Sequence[tuple[str, Column]], reading: _ReadRequest) -> Table: ...
     def notes(self) -> list[tuple[str, str]]: ...
     def empty_columns(self) -> list[int]: ...
     def refuse_empty(self) -> None: ...
     def holes(self, column: int) -> bytes: ...
     def describe(self) -> str: ...
-    def impute(self, method: MethodRequest, run: RunRequest) -> Changed: ...
-    def fit(self, method: MethodRequest, run: RunRequest) -> tuple[Model, bool]: ...
+    def impute(self, method: _MethodRequest, run: _RunRequest) -> Changed: ...
+    def fit(self, method: _MethodRequest, run: _RunRequest) -> tuple[Model, bool]: ...
     def ampute(self, mechanism: str, rate: float, seed: int) -> Changed: ...
     def evaluate(
         self,
-        methods: Sequence[tuple[str, MethodRequest]],
-        run: RunRequest,
+        methods: Sequence[tuple[str, _MethodRequest]],
+        run: _RunRequest,
         mechanism: str,
         rate: float,
         repeats: int,
@@ -92,9 +88,9 @@ class Model:
     def card(self) -> str: ...
     def notes(self) -> list[str]: ...
     def transform(
-        self, columns: Sequence[tuple[str, Column]], infinite: str, run: RunRequest
+        self, columns: Sequence[tuple[str, Column]], infinite: str, run: _RunRequest
     ) -> tuple[Changed, list[tuple[str, str]]]: ...
 
 def methods() -> str: ...
 def mechanisms() -> list[tuple[str, str]]: ...
-def check(method: MethodRequest) -> None: ...
+def check(method: _MethodRequest) -> None: ...

@@ -5,15 +5,43 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from ._frames import Frame
 from ._messages import UsageError
 
-if TYPE_CHECKING:
-    from ._native import MethodRequest, ReadRequest, RunRequest
+class ReadRequest(TypedDict):
+    """How a table is to be read."""
+
+    kinds: list[tuple[str, str]]
+    ignore: list[str]
+    only: list[str] | None
+    bounds: list[tuple[str, float, float]]
+    missing_values: list[tuple[str, list[str]]]
+    infinities: str
+
+
+class MethodRequest(TypedDict):
+    """Which method, and how it is set."""
+
+    method: str
+    preset: str | None
+    params: list[tuple[str, str]]
+    round: bool | None
+    clip: bool | None
+    zero_empty: bool
+
+
+class RunRequest(TypedDict):
+    """What a run may use."""
+
+    seed: int
+    threads: int
+    max_seconds: float | None
+    progress: Callable[[str, int, int, str], object] | None
+
 
 #: What may be done with a column without a single value.
 EMPTY_COLUMNS = ("keep", "error", "drop", "constant")
@@ -47,6 +75,12 @@ def reading(
     }
 
 
+def left_alone(request: ReadRequest, names: Iterable[str]) -> set[str]:
+    """The columns that keep their holes because the user says so."""
+    only = request["only"]
+    return set(request["ignore"]) | (set() if only is None else set(names) - set(only))
+
+
 def _listed(what: str, labels: Iterable[Hashable] | None) -> list[Hashable]:
     if isinstance(labels, str):
         raise UsageError(f"{what}: expected a list of columns, got `{labels}`", f'say `{what}=["{labels}"]`')
@@ -76,7 +110,8 @@ def _text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (float, np.floating)):
-        return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
     return str(value)
 
 
