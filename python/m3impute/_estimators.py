@@ -174,6 +174,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         lazy = hasattr(X, "collect")
         frame = self._open(X, reset=False)
+        frame.expected = [column["kind"] for column in json.loads(self.model_.card())["columns"]]
         with watching(self.progress or bool(self.verbose)) as listen:
             columns = list(zip(self._names, frame.columns(), strict=True))
             changed, notes = self.model_.transform(columns, str(self.infinities), self._run(listen))

@@ -144,6 +144,21 @@ def test_a_column_that_is_complete_in_training_is_filled_by_the_model():
     assert abs(imputer.transform(np.array([[7.0, np.nan]]))[0, 1] - 14) < 0.1
 
 
+def test_a_column_without_a_value_is_what_it_was_in_training(mixed):
+    imputer = Imputer("mice").fit(mixed[["size", "count", "big", "city"]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", m3impute.ImputeWarning)
+        expected = ["Rome", True]
+        one = pd.DataFrame({"size": [12.0], "count": [None], "big": [None], "city": [None]})
+        assert imputer.transform(one)[["city", "big"]].iloc[0].tolist() == expected
+        floats = one.astype({"city": float})  # what pandas makes of a column that holds nothing
+        assert imputer.transform(floats)["city"][0] == "Rome"
+        theirs = imputer.transform(pl.DataFrame({"size": [12.0], "count": [None], "big": [None], "city": [None]}))
+        assert theirs["city"].to_list() == ["Rome"] and theirs["count"].dtype == pl.Int64
+        table = pa.table({"size": [12.0], "count": [None], "big": [None], "city": [None]})
+        assert imputer.transform(table)["city"].to_pylist() == ["Rome"]
+
+
 def test_levels_that_training_never_saw_are_left_and_said():
     imputer = Imputer("mode").fit(pd.DataFrame({"c": ["u", "v", "u"], "x": [1.0, 2.0, 3.0]}))
     with pytest.warns(m3impute.DataWarning, match="never seen in training"):

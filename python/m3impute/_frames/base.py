@@ -20,14 +20,23 @@ class Frame(ABC):
         What the columns are called there.
     names : list of str
         The same as texts, each of them once.
+    expected : list of str
+        The kinds of the columns in training, where there was one. A column without a single value has no type of its
+        own in some libraries: then it is of this kind.
     """
 
     labels: list[Hashable]
     names: list[str]
+    expected: list[str]
 
     def __init__(self, labels: Sequence[Hashable]) -> None:
         self.labels = list(labels)
         self.names = unique([str(label) for label in self.labels])
+        self.expected = []
+
+    def expect(self, at: int) -> str | None:
+        """The kind of a column in training."""
+        return self.expected[at] if self.expected else None
 
     @property
     @abstractmethod

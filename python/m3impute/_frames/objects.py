@@ -21,13 +21,20 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(value != value)
 
 
-def column_of(cells: np.ndarray) -> tuple[_native.Column, Decode]:
+#: Objects that stand for the type of a kind, where a column holds none.
+_EXAMPLES = {"boolean": True, "integer": 0, "categorical": "", "ordered": "", "datetime": "", "text": "", "identifier": ""}
+
+
+def column_of(cells: np.ndarray, expected: str | None = None) -> tuple[_native.Column, Decode]:
     """The column of some objects, and the way back for cells that are filled.
 
-    Flags, whole numbers, numbers and texts are what they are; a mixture, or anything else, is passed through.
+    Flags, whole numbers, numbers and texts are what they are; a mixture, or anything else, is passed through. Where no
+    object is there to tell, it is as expected.
     """
     missing = np.fromiter((is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
     types = {type(cell) for cell in cells[~missing]}
+    if not types and expected in _EXAMPLES:
+        types = {type(_EXAMPLES[expected])}
     if types and all(issubclass(t, (bool, np.bool_)) for t in types):
         flags = np.where(missing, False, cells).astype(bool)
         return _native.Column.buffer("bool", as_bytes(flags), valid_bytes(missing)), _flags

@@ -43,7 +43,7 @@ class NumpyFrame(Frame):
         kind = self.data.dtype.kind
         places = range(self.data.shape[1])
         if kind in "OUST":
-            return [objects.column_of(self._objects(at))[0] for at in places]
+            return [objects.column_of(self._objects(at), self.expect(at))[0] for at in places]
         data = np.asarray(self.data).astype(self.data.dtype.newbyteorder("="), copy=False)
         name = "float64" if data.dtype.itemsize > 8 else data.dtype.name
         data = data.astype(name, copy=False)
@@ -62,7 +62,7 @@ class NumpyFrame(Frame):
         for at in changed.columns():
             rows, cells = rows_of(changed, at), changed.cells(at)
             if out.dtype.kind in "OUST":
-                decode = objects.column_of(self._objects(at))[1]
+                decode = objects.column_of(self._objects(at), self.expect(at))[1]
                 column = out[:, at]
                 objects.put(column, rows, decode(cells))
             else:

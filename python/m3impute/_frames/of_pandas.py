@@ -26,12 +26,18 @@ class PandasFrame(Frame):
         return self.data.shape
 
     def columns(self) -> list[_native.Column]:
-        return [column_of(self.data.iloc[:, at]) for at in range(self.data.shape[1])]
+        return [column_of(self._column(at), self.expect(at)) for at in range(self.data.shape[1])]
+
+    def _column(self, at: int) -> pd.Series:
+        column = self.data.iloc[:, at]
+        if self.expect(at) in (None, "continuous", "integer") or column.dtype.kind != "f" or column.notna().any():
+            return column
+        return column.astype(object)  # pandas makes floats of what holds nothing, which cannot be filled with texts
 
     def filled(self, changed: _native.Changed) -> pd.DataFrame:
         out = self.data.copy()
         for at in changed.columns():
-            out.isetitem(at, _filled(self.data.iloc[:, at], changed, at))
+            out.isetitem(at, _filled(self._column(at), changed, at, self.expect(at)))
         return out
 
     def hidden(self, changed: _native.Changed) -> pd.DataFrame:
@@ -87,7 +93,7 @@ def _level_names(categories: pd.Index) -> list[str]:
     return names
 
 
-def column_of(column: pd.Series) -> _native.Column:
+def column_of(column: pd.Series, expected: str | None = None) -> _native.Column:
     """The column for the native half."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -110,7 +116,7 @@ def column_of(column: pd.Series) -> _native.Column:
         if kind in "fiub" and dtype.itemsize <= 8:
             return _native.Column.buffer(dtype.name, as_bytes(column.to_numpy()))
         if kind == "O":
-            return objects.column_of(column.to_numpy())[0]
+            return objects.column_of(column.to_numpy(), expected)[0]
     elif isinstance(getattr(dtype, "numpy_dtype", None), np.dtype) and hasattr(column.array, "isna") and kind in "fiub":
         plain = np.dtype(dtype.numpy_dtype)
         values = column.array.to_numpy(dtype=plain, na_value=plain.type(0))
@@ -118,7 +124,7 @@ def column_of(column: pd.Series) -> _native.Column:
     return _native.Column.opaque(as_bytes(~missing))
 
 
-def _filled(column: pd.Series, changed: _native.Changed, at: int) -> Any:
+def _filled(column: pd.Series, changed: _native.Changed, at: int, expected: str | None) -> Any:
     """The column's array with its holes filled."""
     dtype: Any = column.dtype
     rows, cells = rows_of(changed, at), changed.cells(at)
@@ -142,7 +148,7 @@ def _filled(column: pd.Series, changed: _native.Changed, at: int) -> Any:
         return pd.Series(ticks).dt.tz_localize("UTC").dt.tz_convert(dtype.tz).array
     if kind == "O":
         values = column.to_numpy().copy()
-        objects.put(values, rows, objects.column_of(values)[1](cells))
+        objects.put(values, rows, objects.column_of(values, expected)[1](cells))
         return values
     plain = np.dtype(getattr(dtype, "numpy_dtype", dtype))
     array[rows] = np.frombuffer(cells.to_bytes(), dtype=plain)

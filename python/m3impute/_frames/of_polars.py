@@ -11,6 +11,17 @@ from .. import _native
 from .base import Frame, as_bytes
 
 
+#: The types of columns without a value, by what they are in training.
+_TYPES: dict[str | None, Any] = {
+    "continuous": pl.Float64,
+    "integer": pl.Int64,
+    "boolean": pl.Boolean,
+    "categorical": pl.String,
+    "ordered": pl.String,
+    "datetime": pl.Datetime,
+}
+
+
 class PolarsFrame(Frame):
     """A `DataFrame` or `LazyFrame` of polars. Null and `NaN` are both missing."""
 
@@ -24,11 +35,14 @@ class PolarsFrame(Frame):
         return self.data.shape
 
     def columns(self) -> list[_native.Column]:
-        return [_column_of(column) for column in self.data.get_columns()]
+        return [_column_of(self._column(at)) for at in range(self.data.width)]
+
+    def _column(self, at: int) -> pl.Series:
+        column = self.data.to_series(at)
+        return column.cast(_TYPES.get(self.expect(at), pl.Null)) if column.dtype == pl.Null else column
 
     def _changed(self, changed: _native.Changed) -> Any:
-        columns = self.data.get_columns()
-        new = [_series(changed.column(at), columns[at]) for at in changed.columns()]
+        new = [_series(changed.column(at), self._column(at)) for at in changed.columns()]
         out = self.data.with_columns(new)
         return out.lazy() if self.lazy else out
 

@@ -11,6 +11,17 @@ from .. import _native
 from .base import Frame
 
 
+#: The types of columns without a value, by what they are in training.
+_TYPES: dict[str | None, Any] = {
+    "continuous": pa.float64(),
+    "integer": pa.int64(),
+    "boolean": pa.bool_(),
+    "categorical": pa.string(),
+    "ordered": pa.string(),
+    "datetime": pa.timestamp("us"),
+}
+
+
 class ArrowFrame(Frame):
     """A `Table` or `RecordBatch` of pyarrow; any other Arrow stream comes back as a `Table`."""
 
@@ -27,12 +38,17 @@ class ArrowFrame(Frame):
         return self.data.shape
 
     def columns(self) -> list[_native.Column]:
-        return [_native.Column.arrow(column) for column in self.data.columns]
+        return [_native.Column.arrow(self._column(at)) for at in range(self.data.num_columns)]
+
+    def _column(self, at: int) -> Any:
+        column = self.data.column(at)
+        type_ = _TYPES.get(self.expect(at))
+        return column.cast(type_) if pa.types.is_null(column.type) and type_ is not None else column
 
     def _changed(self, changed: _native.Changed) -> Any:
         out = self.data
         for at in changed.columns():
-            field = out.schema.field(at)
+            field = out.schema.field(at).with_type(self._column(at).type)
             column = pa.chunked_array(changed.column(at))
             nullable = field.with_nullable(field.nullable or column.null_count > 0)
             out = out.set_column(at, nullable, column if column.type == field.type else column.cast(field.type))

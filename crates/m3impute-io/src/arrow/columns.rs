@@ -192,6 +192,12 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
             array.as_primitive::<$type>().iter().map(|v| v.map(|v| v.to_string())).collect()
         };
     }
+    // `NaN` is no value.
+    macro_rules! numbers {
+        ($type:ty) => {
+            array.as_primitive::<$type>().iter().map(|v| v.filter(|v| !v.is_nan()).map(|v| v.to_string())).collect()
+        };
+    }
     match array.data_type() {
         DataType::Int8 => exactly!(Int8Type),
         DataType::Int16 => exactly!(Int16Type),
@@ -201,9 +207,9 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
         DataType::UInt16 => exactly!(UInt16Type),
         DataType::UInt32 => exactly!(UInt32Type),
         DataType::UInt64 => exactly!(UInt64Type),
-        DataType::Float16 => exactly!(Float16Type),
-        DataType::Float32 => exactly!(Float32Type),
-        DataType::Float64 => exactly!(Float64Type),
+        DataType::Float16 => numbers!(Float16Type),
+        DataType::Float32 => numbers!(Float32Type),
+        DataType::Float64 => numbers!(Float64Type),
         DataType::Boolean => array.as_boolean().iter().map(|v| v.map(|v| v.to_string())).collect(),
         DataType::Duration(_) => {
             let mut texts = Vec::with_capacity(array.len());

@@ -201,15 +201,7 @@ impl Column {
             DataType::Timestamp(_, _) | DataType::Date64 => step_of(std::slice::from_ref(array)).min(1.0),
             _ => 86_400.0,
         };
-        let mut texts = written(array, fine);
-        if sort == Sort::Fraction {
-            // A missing number is an empty field.
-            texts.iter_mut().for_each(|t| {
-                if t.as_deref() == Some("NaN") {
-                    *t = None;
-                }
-            });
-        }
+        let texts = written(array, fine);
         Column { texts, bare: !matches!(sort, Sort::Text | Sort::Category) }
     }
 }
