@@ -3,9 +3,9 @@
 //! Notation: `n` rows, `w` features.
 
 mod model;
-mod ruler;
 
 use crate::learners::forest::{Aggregate, Forest, Frame, Plan};
+use crate::learners::ruler::Ruler;
 use crate::learners::tree::{Dice, Growth};
 use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
 use m3impute_core::{
@@ -14,7 +14,6 @@ use m3impute_core::{
 };
 pub use model::Forests;
 use rand::Rng;
-use ruler::Ruler;
 use serde::{Deserialize, Serialize};
 
 /// When the sweeps end before their number is reached.

@@ -3,6 +3,7 @@
 //! Notation: `n` rows, `w` features. A feature is what a method sees: a number, a flag that says whether the cell has a
 //! certain level, or the code of a level.
 
+use crate::beliefs::{Beliefs, ColumnBeliefs, Distributions};
 use crate::error::{Error, Result};
 use crate::imputer::Fallback;
 use crate::schema::{ColumnSpec, Kind, Schema};
@@ -303,6 +304,51 @@ impl Encoder {
         Ok((out, fallbacks))
     }
 
+    /// The distributions of features as those of the holes of a table. `filled` is what [`Encoder::decode`] made of it.
+    ///
+    /// # Errors
+    /// When a column that the encoder knows is not there, or is of another type.
+    pub(crate) fn beliefs(
+        &self,
+        table: &Table,
+        filled: &Table,
+        of: Vec<Distributions>,
+        finish: Finish,
+    ) -> Result<Beliefs> {
+        // Filling may have taught the table levels that it did not have.
+        let map = self.matching(filled)?;
+        let mut columns = Vec::new();
+        for (feature, of) in self.features.iter().zip(of) {
+            let (spec, known) = (&self.schema.columns()[feature.column], &self.known[feature.column]);
+            let (column, codes) = &map[feature.column];
+            if !spec.is_filled() || of.is_empty() {
+                continue;
+            }
+            let value = |x: f64| known.finish(spec, x * feature.scale + feature.centre, finish);
+            let of = match of {
+                Distributions::Quantiles(of) => {
+                    Distributions::Quantiles(of.into_iter().map(|q| q.map(value)).collect())
+                }
+                Distributions::Shares { values, shares } => {
+                    let finished = values.iter().map(|&v| value(v));
+                    if spec.kind.has_levels() {
+                        shares_of_known_levels(finished.map(|v| codes.iter().position(|&c| c == v)), &shares)
+                    } else {
+                        Distributions::Shares { values: finished.collect(), shares }
+                    }
+                }
+            };
+            columns.push(ColumnBeliefs {
+                column: *column,
+                unordered: spec.kind.has_levels() && spec.kind != Kind::Ordered && spec.levels.len() > 2,
+                step: if finish.round && !spec.kind.has_levels() { spec.step } else { 0.0 },
+                rows: (0..table.rows()).filter(|&i| !table.observed().get(i, *column)).collect(),
+                of,
+            });
+        }
+        Ok(Beliefs { columns })
+    }
+
     /// The value that a row's features stand for; none where the method left them `NaN`.
     fn value_of(&self, features: &[usize], row: &[f64]) -> Option<f64> {
         let raw = |f: usize| row[f] * self.features[f].scale + self.features[f].centre;
@@ -385,6 +431,19 @@ impl Encoder {
         }
         Ok(())
     }
+}
+
+/// Shares of levels by their places in the table; those that the table does not have leave theirs to the others.
+fn shares_of_known_levels(places: impl Iterator<Item = Option<usize>>, shares: &[f32]) -> Distributions {
+    let places: Vec<Option<usize>> = places.collect();
+    let values: Vec<f64> = places.iter().flatten().map(|&p| p as f64).collect();
+    let mut kept = Vec::with_capacity(shares.len());
+    for row in shares.chunks_exact(places.len().max(1)) {
+        let known = row.iter().zip(&places).filter(|(_, place)| place.is_some()).map(|(share, _)| *share);
+        let total: f32 = known.clone().sum();
+        kept.extend(known.map(|share| if total > 0.0 { share / total } else { 1.0 / values.len() as f32 }));
+    }
+    Distributions::Shares { values, shares: kept }
 }
 
 impl Known {

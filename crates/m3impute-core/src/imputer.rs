@@ -1,5 +1,6 @@
 //! The contract that every method keeps, and the row of the registry that describes it.
 
+use crate::beliefs::Beliefs;
 use crate::encode::Finish;
 use crate::error::{Error, Result, nearest};
 use crate::model_file::ModelFile;
@@ -51,6 +52,14 @@ pub trait FittedImputer: Debug + Send + Sync {
     /// # Errors
     /// When the rows lack a column of the model, or the run is cancelled.
     fn transform(&self, rows: &Table, run: &mut Run) -> Result<Imputation>;
+
+    /// [`FittedImputer::transform`] with a distribution for every hole, where the method has them.
+    ///
+    /// # Errors
+    /// As [`FittedImputer::transform`].
+    fn believe(&self, _rows: &Table, _run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+        Ok(None)
+    }
 
     /// What was filled or decided in another way than asked while fitting.
     fn notes(&self) -> &[String];
@@ -248,11 +257,13 @@ impl MethodSpec {
         let preset = of_preset(self.preset(settings)?);
         let mut values = serde_json::to_value(&preset).map_err(|e| Error::Bug(e.to_string()))?;
         for (name, text) in &settings.params {
-            let param = self.params.iter().find(|p| p.name == name).ok_or_else(|| Error::UnknownParameter {
+            // A preset may be a model of its own, with parameters of its own.
+            let valid = || self.params.iter().filter(|p| values.get(p.name).is_some());
+            let param = valid().find(|p| p.name == name).ok_or_else(|| Error::UnknownParameter {
                 method: self.name,
                 parameter: name.clone(),
-                nearest: nearest(name, self.params.iter().map(|p| p.name)),
-                valid: self.params.iter().map(|p| p.name).collect(),
+                nearest: nearest(name, valid().map(|p| p.name)),
+                valid: valid().map(|p| p.name).collect(),
             })?;
             values[name] = param.expects.parse(text).ok_or_else(|| Error::BadParameter {
                 method: self.name,

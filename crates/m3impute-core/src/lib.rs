@@ -3,6 +3,7 @@
 //! The way of the data: a [`Table`] is encoded to numbers ([`encode`]), a method fills them ([`Imputer`]), and they are
 //! decoded into the holes. Observed cells are never touched. This crate knows no file, prints nothing, and has no method.
 
+pub mod beliefs;
 pub mod encode;
 mod error;
 mod imputer;
@@ -14,6 +15,7 @@ mod run;
 mod schema;
 mod table;
 
+pub use beliefs::{Beliefs, Point};
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
 pub use imputer::{

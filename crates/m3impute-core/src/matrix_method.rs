@@ -1,6 +1,7 @@
 //! Most methods work on numbers alone. This makes an [`Imputer`] of such a method: the table is encoded, the method
 //! fills the matrix, the matrix is decoded; saving, loading and new rows come with it.
 
+use crate::beliefs::{Beliefs, Distributions};
 use crate::encode::{Encoded, Encoder, Encoding, Finish};
 use crate::error::{Error, Result};
 use crate::imputer::{FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec};
@@ -71,6 +72,15 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
     /// # Errors
     /// When the run is cancelled.
     fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()>;
+
+    /// [`MatrixModel::fill`], with the distributions of the holes of each feature, row by row: none where the model has no
+    /// distributions.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    fn believe(&self, _rows: &mut Encoded, _run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+        Ok(None)
+    }
 
     /// The state: JSON for what is small, tensors for what is large.
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value;
@@ -165,6 +175,16 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
         }
         let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, M::SPEC.name)?;
         Ok(Imputation { table, fallbacks, notes: Vec::new() })
+    }
+
+    fn believe(&self, rows: &Table, run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+        run.check()?;
+        let mut data = self.encoder.encode(rows)?;
+        let Some(model) = &self.model else { return Ok(None) };
+        let Some(of) = model.believe(&mut data, run)? else { return Ok(None) };
+        let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, M::SPEC.name)?;
+        let beliefs = self.encoder.beliefs(rows, &table, of, self.finish)?;
+        Ok(Some((Imputation { table, fallbacks, notes: Vec::new() }, beliefs)))
     }
 
     fn notes(&self) -> &[String] {

@@ -4,6 +4,10 @@
 //! learning_curve --table yacht.csv --mask yacht.mcar30.txt --epochs 40000 --every 250 --out curve.csv
 //! ```
 //!
+//! A training that was stopped goes on with the same command and `--resume`: at multiples of 500 epochs that have a row,
+//! what it needs is kept beside the curve, in `curve.csv.state`. Rows after that are dropped and come again, and all
+//! numbers but the seconds are those of a training that was never stopped.
+//!
 //! The file starts with `#` lines that say method, table, seed, machine, commit and command; `--commit` says which commit
 //! the program was built from where that is not the one that is checked out. `benches/curves.py` draws such files.
 //!
@@ -14,11 +18,16 @@ use m3impute_core::Run;
 use m3impute_gnn::graph::Cells;
 use m3impute_gnn::model::Model;
 use m3impute_gnn::speed::Machine;
-use m3impute_gnn::train::Trainer;
-use m3impute_gnn::{grape, m3};
+use m3impute_gnn::train::{Trainer, Training};
+use m3impute_gnn::{grape, published};
+use serde_json::{Value, json};
 use std::error::Error;
-use std::io::Write;
-use std::time::{Duration, Instant};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::time::Instant;
+
+/// What is needed to go on is kept at multiples of so many epochs.
+const KEEP: u64 = 500;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "grape" => false,
         other => return Err(format!("unknown method `{other}`").into()),
     };
-    let default = if is_m3 { m3::M3Params::default().epochs } else { grape::GrapeParams::default().epochs };
+    let default =
+        if is_m3 { published::PublishedParams::default().epochs } else { grape::GrapeParams::default().epochs };
     let epochs = number("--epochs", default)?;
     let every = number("--every", 250)?.max(1);
     let run = Run::new(number("--seed", 0)?, number("--threads", 0)? as usize)?;
@@ -44,48 +54,120 @@ fn main() -> Result<(), Box<dyn Error>> {
     let truth: Vec<f64> = x.iter().zip(&observed).filter(|(_, o)| !**o).map(|(v, _)| *v).collect();
 
     let (name, architecture, training) = if is_m3 {
-        let p = m3::M3Params { epochs, ..m3::M3Params::default() };
-        let p = m3::M3Params { width: number("--width", p.width as u64)? as usize, ..p };
-        let p = m3::M3Params { peers: number("--peers", p.peers as u64)? as usize, ..p };
-        ("m3", m3::architecture(&p, vec![0; m]), m3::training(&p, rows))
+        let p = published::PublishedParams { epochs, ..published::PublishedParams::default() };
+        let p = published::PublishedParams { width: number("--width", p.width as u64)? as usize, ..p };
+        let p = published::PublishedParams { peers: number("--peers", p.peers as u64)? as usize, ..p };
+        ("m3", published::architecture(&p, vec![0; m]), published::training(&p, rows))
     } else {
         let p = grape::GrapeParams { epochs, ..grape::GrapeParams::default() };
         let p = grape::GrapeParams { width: number("--width", p.width as u64)? as usize, ..p };
         ("grape", grape::architecture(&p, vec![0; m]), grape::training(&p))
     };
+    let base = |path: String| path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    let (table, mask) = (base(text("--table")?), base(text("--mask")?));
+    // How long it trains is left out: a curve may be made longer.
+    let what = Training { epochs: 0, ..training };
+    let settings = format!("{table} {mask} seed {} every {every} {architecture:?} {what:?}", run.seed());
+    let commit = find("--commit").or_else(commit).unwrap_or_else(|| "unknown".to_owned());
     let mut trainer = Trainer::new(Model::new(architecture, &mut run.rng("weights", 0)), training, cells, &run);
-    let mut out: Box<dyn Write> = match find("--out") {
-        Some(path) => Box::new(std::fs::File::create(path)?),
+    let path = find("--out");
+    let resume = args.iter().any(|a| a == "--resume");
+    let mut seconds = 0.0;
+    let mut out: Box<dyn Write> = match &path {
+        Some(path) if resume => {
+            seconds = restore(&state_of(path), &mut trainer, &settings, &run)?;
+            Box::new(reopen(path, trainer.epoch(), &commit)?)
+        }
+        Some(path) => {
+            let file = File::create(path)?;
+            // The state of a curve that is no more.
+            std::fs::remove_file(state_of(path)).or_else(absent)?;
+            Box::new(file)
+        }
+        None if resume => return Err("--resume needs --out".into()),
         None => Box::new(std::io::stdout()),
     };
-    let base = |path: String| path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-    let said: Vec<String> = args.iter().map(|a| base(a.clone())).collect();
-    let machine = Machine::this();
-    writeln!(out, "# method: {name}")?;
-    writeln!(out, "# table: {}", base(text("--table")?))?;
-    writeln!(out, "# mask: {}", base(text("--mask")?))?;
-    writeln!(out, "# seed: {}", run.seed())?;
-    writeln!(out, "# machine: {}, {} cores, {} threads", machine.processor, machine.cores, run.threads())?;
-    writeln!(out, "# commit: {}", find("--commit").or_else(commit).unwrap_or_else(|| "unknown".to_owned()))?;
-    writeln!(out, "# command: learning_curve {}", said.join(" "))?;
-    writeln!(out, "epoch,seconds,loss,mae10")?;
-    let (mut seconds, mut losses, mut count) = (Duration::ZERO, 0.0, 0);
+    if !resume {
+        let said: Vec<String> = args.iter().map(|a| base(a.clone())).collect();
+        let machine = Machine::this();
+        writeln!(out, "# method: {name}")?;
+        writeln!(out, "# table: {table}")?;
+        writeln!(out, "# mask: {mask}")?;
+        writeln!(out, "# seed: {}", run.seed())?;
+        writeln!(out, "# machine: {}, {} cores, {} threads", machine.processor, machine.cores, run.threads())?;
+        writeln!(out, "# commit: {commit}")?;
+        writeln!(out, "# command: learning_curve {}", said.join(" "))?;
+        writeln!(out, "epoch,seconds,loss,mae10")?;
+    }
+    let (mut losses, mut count) = (0.0, 0);
     while trainer.epoch() < epochs {
         let start = Instant::now();
         losses += f64::from(trainer.step(name, &run)?);
-        seconds += start.elapsed();
+        seconds += start.elapsed().as_secs_f64();
         count += 1;
         if trainer.epoch().is_multiple_of(every) || trainer.epoch() == epochs {
             let filled = trainer.predict(&holes, &run)?;
             let error: f64 = filled.iter().zip(&truth).map(|(&a, b)| (f64::from(a) - b).abs()).sum();
             let mae10 = 10.0 * error / truth.len() as f64;
             let loss = losses / f64::from(count);
-            writeln!(out, "{},{:.2},{loss:.6},{mae10:.4}", trainer.epoch(), seconds.as_secs_f64())?;
+            writeln!(out, "{},{seconds:.2},{loss:.6},{mae10:.4}", trainer.epoch())?;
             out.flush()?;
             (losses, count) = (0.0, 0);
+            // The row of the last epoch may be one that a longer training would not have.
+            if let Some(path) = &path
+                && trainer.epoch().is_multiple_of(every)
+                && trainer.epoch().is_multiple_of(KEEP)
+            {
+                keep(path, &trainer, json!({ "seconds": seconds, "settings": settings }))?;
+            }
         }
     }
     Ok(())
+}
+
+/// The file beside a curve with what is needed to go on.
+fn state_of(curve: &str) -> String {
+    format!("{curve}.state")
+}
+
+fn absent(error: std::io::Error) -> std::io::Result<()> {
+    if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// Keeps what is needed to go on. Whenever it is stopped, there is a whole state, and a curve that goes as far.
+fn keep(curve: &str, trainer: &Trainer, note: Value) -> Result<(), Box<dyn Error>> {
+    File::options().append(true).open(curve)?.sync_all()?;
+    let (state, part) = (state_of(curve), format!("{curve}.state.part"));
+    let mut file = File::create(&part)?;
+    trainer.save(&mut file, note)?;
+    file.sync_all()?;
+    Ok(std::fs::rename(part, state)?)
+}
+
+/// Puts the trainer where the kept state is; returns the seconds until then.
+fn restore(state: &str, trainer: &mut Trainer, settings: &str, run: &Run) -> Result<f64, Box<dyn Error>> {
+    let file = std::fs::read(state).map_err(|e| format!("{state}: {e} (without --resume it starts anew)"))?;
+    let note = trainer.restore(&file, run).map_err(|e| format!("{state}: {e}"))?;
+    if note["settings"] != settings {
+        let got = note["settings"].as_str().unwrap_or_default();
+        return Err(format!("{state}: expected the settings `{settings}`, got `{got}`").into());
+    }
+    note["seconds"].as_f64().ok_or_else(|| format!("{state}: it has no seconds").into())
+}
+
+/// Opens a curve to go on behind the row of this epoch; what follows the row is dropped.
+fn reopen(curve: &str, epoch: u64, commit: &str) -> Result<File, Box<dyn Error>> {
+    let text = std::fs::read_to_string(curve).map_err(|e| format!("{curve}: {e}"))?;
+    let row = format!("\n{epoch},");
+    let end = text.find(&row).and_then(|at| Some(at + 1 + text[at + 1..].find('\n')? + 1));
+    let end = end.ok_or_else(|| format!("{curve}: expected a row of epoch {epoch}, where the kept state is"))?;
+    let mut file = File::options().write(true).open(curve)?;
+    file.set_len(end as u64)?;
+    file.seek(SeekFrom::End(0))?;
+    if !text.lines().any(|line| line == format!("# commit: {commit}")) {
+        writeln!(file, "# resumed: after epoch {epoch}, commit {commit}")?;
+    }
+    Ok(file)
 }
 
 /// The commit that is checked out, where the example is run in a clone.

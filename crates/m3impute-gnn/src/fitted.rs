@@ -335,7 +335,7 @@ fn restore_bank(file: &ModelFile, model: &Model, training: &Kept, m: usize) -> R
 }
 
 /// A matrix of finite numbers and this shape.
-fn matrix(file: &ModelFile, name: &str, (rows, cols): (usize, usize)) -> Result<Matrix> {
+pub(crate) fn matrix(file: &ModelFile, name: &str, (rows, cols): (usize, usize)) -> Result<Matrix> {
     let (shape, data) = file.f32s(name)?;
     if shape != [rows, cols] || data.iter().any(|v| !v.is_finite()) {
         return Err(damaged(&format!("`{name}`: expected finite numbers of shape [{rows}, {cols}], got {shape:?}")));
@@ -343,6 +343,6 @@ fn matrix(file: &ModelFile, name: &str, (rows, cols): (usize, usize)) -> Result<
     Matrix::from_vec(rows, cols, data.to_vec()).map_err(|e| damaged(&e.to_string()))
 }
 
-fn damaged(what: &str) -> Error {
+pub(crate) fn damaged(what: &str) -> Error {
     Error::ModelFile { reason: what.to_owned() }
 }

@@ -3,9 +3,10 @@
 use crate::fitted::{FittedGnn, fit, levels_of};
 use crate::head::Variant;
 use crate::layers::Gnn;
-use crate::m3::{DISCRETE, Discrete, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH, encoding};
+use crate::m3::{DISCRETE, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH};
 use crate::model::{Architecture, Start};
 use crate::peers::Sampling;
+use crate::published::{Discrete, encoding};
 use crate::train::Training;
 use m3impute_core::{
     Encoded, Encoding, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, Result, Run, load_matrix_model,

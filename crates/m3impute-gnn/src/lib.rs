@@ -15,6 +15,7 @@ pub mod m3;
 pub mod model;
 pub mod pass;
 pub mod peers;
+pub mod published;
 pub mod refined;
 pub mod speed;
 pub mod train;
@@ -22,7 +23,8 @@ pub mod units;
 
 pub use fitted::FittedGnn;
 pub use grape::{Grape, GrapeParams};
-pub use m3::{M3, M3Params};
+pub use published::{PublishedM3, PublishedParams};
+pub use refined::{M3, M3Params};
 
 use m3impute_core::MethodSpec;
 

@@ -4,8 +4,8 @@
 //! take turns, so that both see the same neighbours on a shared machine; the best time of each counts.
 
 use crate::graph::Cells;
-use crate::m3::{M3Params, architecture, training};
 use crate::model::Model;
+use crate::published::{PublishedParams, architecture, training};
 use crate::train::Trainer;
 use m3impute_core::{Result, Run};
 use rand_chacha::rand_core::Rng;
@@ -80,7 +80,7 @@ pub struct Clock {
 /// # Errors
 /// When the run is cancelled.
 pub fn measure(rows: usize, columns: usize, seconds: f64, run: &mut Run) -> Result<Speed> {
-    let params = M3Params::default();
+    let params = PublishedParams::default();
     let mut rng = run.rng("table", 0);
     let mut draw = || f64::from(rng.next_u32()) / f64::from(u32::MAX);
     let x: Vec<f64> = (0..rows * columns).map(|_| draw()).collect();

@@ -7,16 +7,23 @@ use crate::head::Targets;
 use crate::model::Model;
 use crate::peers::{PeerSource, Sampling, unit};
 use m3impute_core::{Error, Result, Run};
-use m3impute_nn::{Adam, AdamParams, Tape};
+use m3impute_nn::{Adam, AdamParams, AdamState, Params, Tape, read_notes};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// The similarities behind the peers are renewed after so many epochs.
 const REFRESH: u64 = 100;
 /// Cells whose peers are drawn from one random stream: fixed, so that threads change nothing.
 const PEER_BLOCK: usize = 1024;
+/// In a saved state, what the names of weights and of Adam's two moments start with.
+const PARTS: [&str; 3] = ["weight.", "mean.", "square."];
+/// The entry of a saved state that holds its [`Progress`].
+const PROGRESS: &str = "training";
 
 /// How a model is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +40,15 @@ pub struct Training {
     pub epsilon: f32,
     /// How peers are drawn.
     pub sampling: Sampling,
+}
+
+/// What a saved state says beside its numbers.
+#[derive(Serialize, Deserialize)]
+struct Progress {
+    epoch: u64,
+    /// Of Adam.
+    steps: u32,
+    note: Value,
 }
 
 /// A model in training.
@@ -96,13 +112,12 @@ impl Trainer {
         if self.epoch > 0 && self.epoch.is_multiple_of(REFRESH) {
             self.renew_peers(run);
         }
-        let mut of_cells = run.rng("shown cells", self.epoch);
+        let of_cells = run.rng("shown cells", self.epoch);
         let of_peers = run.rng("peers", self.epoch);
         let key = run.rng("dropout", self.epoch).next_u64();
         let cancel = run.cancel();
         let loss = run.install(|| -> Result<f32> {
-            let kept = self.cells.subset(|_| unit(&mut of_cells) < self.training.keep);
-            let shown = Shown::new(&kept, self.training.epsilon);
+            let shown = self.shown(of_cells);
             let targets = self.targets(&self.cells, of_peers);
             self.model.params.zero_grads();
             let batch = (&shown, &targets, &self.cells.values[..]);
@@ -144,10 +159,9 @@ impl Trainer {
 
     /// The floating-point operations of an epoch, counted on one draw of shown cells and peers.
     pub fn step_flops(&self, run: &Run) -> f64 {
-        let mut rng = run.rng("shown cells", self.epoch);
-        let kept = self.cells.subset(|_| unit(&mut rng) < self.training.keep);
+        let shown = self.shown(run.rng("shown cells", self.epoch));
         let targets = self.targets(&self.cells, run.rng("peers", self.epoch));
-        step_flops(&self.model, &Shown::new(&kept, self.training.epsilon), &targets)
+        step_flops(&self.model, &shown, &targets)
     }
 
     /// Predicts cells of the table, such as its holes, from all observed cells.
@@ -160,6 +174,67 @@ impl Trainer {
         let of_peers = run.rng("peers of predictions", self.epoch);
         let targets = run.install(|| self.targets(cells, of_peers));
         self.model.predict(&mut Tape::inference(), &self.whole, &targets, run)
+    }
+
+    /// Writes where training stands, as safetensors, with a note of the caller's: [`Trainer::restore`] goes on from it.
+    ///
+    /// # Errors
+    /// When the epochs done are not a multiple of 100: only there are the peers renewed, so that they need not be kept.
+    /// When the writer fails.
+    pub fn save(&self, to: &mut dyn Write, note: Value) -> Result<()> {
+        if !self.epoch.is_multiple_of(REFRESH) {
+            let (what, expected) = ("saving the training".to_owned(), format!("a multiple of {REFRESH} epochs"));
+            return Err(Error::Request { what, expected, got: self.epoch.to_string() });
+        }
+        let (weights, AdamState { steps, moments }) = (&self.model.params, self.adam.state());
+        let mut all = Params::new();
+        for (id, [mean, square]) in weights.ids().zip(moments) {
+            let (name, value) = (weights.name(id), weights.value(id));
+            for (part, numbers) in PARTS.iter().zip([value.as_slice(), mean, square]) {
+                let mut matrix = value.clone();
+                matrix.as_mut_slice().copy_from_slice(numbers);
+                all.add_shaped(&format!("{part}{name}"), weights.file_shape(id), matrix);
+            }
+        }
+        let progress = Progress { epoch: self.epoch, steps: *steps, note };
+        let progress = serde_json::to_string(&progress).map_err(|e| Error::Bug(e.to_string()))?;
+        all.save(to, Some((PROGRESS, &progress))).map_err(|e| match e {
+            m3impute_nn::Error::Write(e) => Error::Io(e),
+            other => Error::Bug(other.to_string()),
+        })
+    }
+
+    /// Goes on from a saved state of the same model, training, cells and run: later epochs are to the last bit those
+    /// that would have been. Returns the note. Fails without changing anything.
+    ///
+    /// A prediction before the next epoch has the peers of that epoch.
+    ///
+    /// # Errors
+    /// When the file is no saved state, or one of another model.
+    pub fn restore(&mut self, file: &[u8], run: &Run) -> Result<Value> {
+        let refused = |reason: String| Error::ModelFile { reason };
+        let notes = read_notes(file).map_err(|e| refused(e.to_string()))?;
+        let progress = notes.iter().find(|(key, _)| key == PROGRESS).map_or("", |(_, value)| value);
+        let Progress { epoch, steps, note } =
+            serde_json::from_str(progress).map_err(|e| refused(format!("entry `{PROGRESS}`: {e}")))?;
+        if !epoch.is_multiple_of(REFRESH) {
+            return Err(refused(format!("entry `{PROGRESS}`: expected a multiple of {REFRESH} epochs, got `{epoch}`")));
+        }
+        let read = |part: &str| -> Result<Params> {
+            let mut params = self.model.params.clone();
+            params.load_prefixed(file, part).map_err(|e| refused(e.to_string()))?;
+            Ok(params)
+        };
+        let [weights, means, squares] = PARTS.map(read);
+        let (weights, means, squares) = (weights?, means?, squares?);
+        let numbers = |params: &Params, id| params.value(id).as_slice().to_vec();
+        let moments = weights.ids().map(|id| [numbers(&means, id), numbers(&squares, id)]).collect();
+        self.adam.restore(AdamState { steps, moments });
+        self.model.params.copy_values_from(&weights);
+        self.epoch = epoch;
+        self.last = epoch.checked_sub(1).map(|before| self.shown(run.rng("shown cells", before)));
+        self.renew_peers(run);
+        Ok(note)
     }
 
     /// The model, with what it was trained on.
@@ -180,6 +255,12 @@ impl Trainer {
             .encoder
             .sample_vectors(shown)
             .map(|vectors| PeerSource::new(self.training.sampling, vectors, architecture.peers, &mut rng));
+    }
+
+    /// The observed cells that an epoch shows.
+    fn shown(&self, mut rng: ChaCha8Rng) -> Shown {
+        let kept = self.cells.subset(|_| unit(&mut rng) < self.training.keep);
+        Shown::new(&kept, self.training.epsilon)
     }
 
     /// The cells with peers for each.
@@ -266,6 +347,47 @@ mod tests {
         let mut run = Run::new(1, 1).unwrap().within(Duration::ZERO);
         let note = trainer.train("m3", &mut run).unwrap();
         assert_eq!(note.as_deref(), Some("the time was spent after 0 of 60 epochs"));
+    }
+
+    #[test]
+    fn restored_training_goes_on_as_if_never_stopped() {
+        let run = Run::new(4, 1).unwrap();
+        let holes = Cells::missing(2, &[0.0; 40], &[true, false].repeat(20));
+        let steps = |trainer: &mut Trainer, count| -> Vec<f32> {
+            (0..count).map(|_| trainer.step("m3", &run).unwrap()).collect()
+        };
+        for sampling in [Sampling::Cosine, Sampling::Shared] {
+            let mut whole = trainer(sampling, 20, &run);
+            let losses = steps(&mut whole, 300);
+
+            let mut stopped = trainer(sampling, 20, &run);
+            assert_eq!(steps(&mut stopped, 200), losses[..200]);
+            let mut file = Vec::new();
+            stopped.save(&mut file, "a note".into()).unwrap();
+
+            let mut restored = trainer(sampling, 20, &run);
+            assert_eq!(restored.restore(&file, &run).unwrap(), "a note");
+            assert_eq!(restored.epoch(), 200);
+            assert_eq!(steps(&mut restored, 100), losses[200..]);
+            assert_eq!(restored.predict(&holes, &run).unwrap(), whole.predict(&holes, &run).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_state_is_saved_where_peers_are_renewed_and_a_damaged_one_changes_nothing() {
+        let run = Run::new(4, 1).unwrap();
+        let mut trainer = trainer(Sampling::Cosine, 10, &run);
+        let mut file = Vec::new();
+        trainer.save(&mut file, Value::Null).unwrap();
+        trainer.step("m3", &run).unwrap();
+        let error = trainer.save(&mut Vec::new(), Value::Null).unwrap_err();
+        assert_eq!(error.to_string(), "saving the training: expected a multiple of 100 epochs, got `1`");
+        let before = trainer.model.params.clone();
+        for end in [0, 8, 100, file.len() - 1] {
+            assert!(matches!(trainer.restore(&file[..end], &run), Err(Error::ModelFile { .. })), "cut at {end}");
+        }
+        assert_eq!(trainer.epoch(), 1);
+        assert!(before.ids().all(|id| before.value(id) == trainer.model.params.value(id)));
     }
 
     #[test]

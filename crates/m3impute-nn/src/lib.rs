@@ -68,7 +68,7 @@ pub use ops::affine::Term;
 pub use ops::cross_entropy::Classes;
 pub use ops::dropout::Dropout;
 pub use ops::factor::Factor;
-pub use optim::{Adam, AdamParams, Decay};
+pub use optim::{Adam, AdamParams, AdamState, Decay};
 pub use params::{ParamId, Params, read_notes};
 pub use schedule::Schedule;
 pub use tape::{Tape, Var};

@@ -51,9 +51,16 @@ impl Default for AdamParams {
 #[derive(Clone, Debug)]
 pub struct Adam {
     settings: AdamParams,
-    steps: i32,
+    state: AdamState,
+}
+
+/// What [`Adam`] remembers from step to step, for training that is stopped and goes on later.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdamState {
+    /// Number of steps taken.
+    pub steps: u32,
     /// Running mean of the gradient and of its square, a parameter each.
-    moments: Vec<[Vec<f32>; 2]>,
+    pub moments: Vec<[Vec<f32>; 2]>,
 }
 
 /// What is the same for all weights in one step.
@@ -76,12 +83,41 @@ impl Adam {
     pub fn new(params: &Params, settings: AdamParams) -> Self {
         let zeros = |len| [vec![0.0; len], vec![0.0; len]];
         let moments = params.entries().iter().map(|p| zeros(p.value.as_slice().len())).collect();
-        Self { settings, steps: 0, moments }
+        Self { settings, state: AdamState { steps: 0, moments } }
     }
 
     /// Number of steps taken.
     pub fn steps(&self) -> usize {
-        self.steps as usize
+        self.state.steps as usize
+    }
+
+    /// What it remembers from the steps taken.
+    pub fn state(&self) -> &AdamState {
+        &self.state
+    }
+
+    /// Goes on from a state: with the weights of the same time, later steps are to the last bit those that would have
+    /// been.
+    ///
+    /// ```
+    /// use m3impute_nn::{Adam, AdamParams, Matrix, Params};
+    ///
+    /// let mut params = Params::new();
+    /// params.add("w", Matrix::full(1, 1, 1.0));
+    /// let mut adam = Adam::new(&params, AdamParams::default());
+    /// adam.step(&mut params, 1e-3);
+    /// let mut other = Adam::new(&params, AdamParams::default());
+    /// other.restore(adam.state().clone());
+    /// assert_eq!(other.steps(), 1);
+    /// ```
+    ///
+    /// # Panics
+    /// If the state is not of the same parameters.
+    pub fn restore(&mut self, state: AdamState) {
+        let sizes =
+            |state: &AdamState| -> Vec<[usize; 2]> { state.moments.iter().map(|[m, v]| [m.len(), v.len()]).collect() };
+        assert_eq!(sizes(&state), sizes(&self.state), "a state serves the parameters it was taken from");
+        self.state = state;
     }
 
     /// Moves all parameters by their gradients, in one pass. Gradients are left as they are.
@@ -89,10 +125,10 @@ impl Adam {
     /// # Panics
     /// If the parameters are not those it was made for.
     pub fn step(&mut self, params: &mut Params, learning_rate: f32) {
-        assert_eq!(params.len(), self.moments.len(), "an optimiser serves the parameters it was made for");
-        self.steps += 1;
+        assert_eq!(params.len(), self.state.moments.len(), "an optimiser serves the parameters it was made for");
+        self.state.steps += 1;
         let AdamParams { beta1, beta2, eps, decay } = self.settings;
-        let correction = |beta: f64| 1.0 - beta.powi(self.steps);
+        let correction = |beta: f64| 1.0 - beta.powi(self.state.steps as i32);
         // `1 - beta` is taken before it is rounded: of 0.999 the difference would keep four digits.
         let step = Step {
             take1: (1.0 - beta1) as f32,
@@ -106,7 +142,7 @@ impl Adam {
         };
         let work = params.size();
         let mut tasks = Vec::new();
-        for (param, [m, v]) in params.entries_mut().iter_mut().zip(&mut self.moments) {
+        for (param, [m, v]) in params.entries_mut().iter_mut().zip(&mut self.state.moments) {
             let len = blocks::ELEMENTS;
             let values = param.value.as_mut_slice().chunks_mut(len);
             let grads = param.grad.as_slice().chunks(len);
@@ -213,6 +249,40 @@ mod tests {
     }
 
     #[test]
+    fn a_restored_state_takes_the_same_steps() {
+        let mut params = Params::new();
+        let id = params.add("w", Matrix::full(2, 3, 0.8));
+        let mut adam = Adam::new(&params, AdamParams::default());
+        let steps = |adam: &mut Adam, params: &mut Params, grads: &[f32]| {
+            for grad in grads {
+                params.grad_mut(id).as_mut_slice().fill(*grad);
+                adam.step(params, 1e-2);
+            }
+        };
+        steps(&mut adam, &mut params, &[0.3, -2.0]);
+        let (mut later, mut forgetful) = (params.clone(), params.clone());
+        let mut restored = Adam::new(&later, AdamParams::default());
+        restored.restore(adam.state().clone());
+        steps(&mut adam, &mut params, &[0.5, 0.1]);
+        steps(&mut restored, &mut later, &[0.5, 0.1]);
+        steps(&mut Adam::new(&forgetful, AdamParams::default()), &mut forgetful, &[0.5, 0.1]);
+        assert_eq!(later.value(id), params.value(id));
+        assert_eq!(restored.state(), adam.state());
+        assert_ne!(forgetful.value(id), params.value(id));
+    }
+
+    #[test]
+    #[should_panic(expected = "a state serves the parameters it was taken from")]
+    fn a_state_of_other_parameters_is_refused() {
+        let adam_of = |size| {
+            let mut params = Params::new();
+            params.add("w", Matrix::zeros(1, size));
+            Adam::new(&params, AdamParams::default())
+        };
+        adam_of(2).restore(adam_of(3).state().clone());
+    }
+
+    #[test]
     fn moments_of_a_dead_weight_become_zero() {
         let mut params = Params::new();
         let id = params.add("w", Matrix::full(1, 40, 0.8));
@@ -222,7 +292,7 @@ mod tests {
             adam.step(&mut params, 1e-3);
             params.zero_grads();
         }
-        assert!(adam.moments[0].iter().flatten().all(|v| *v == 0.0));
+        assert!(adam.state().moments[0].iter().flatten().all(|v| *v == 0.0));
     }
 
     #[test]

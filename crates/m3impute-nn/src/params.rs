@@ -117,6 +117,11 @@ impl Params {
         &self.entry(id).name
     }
 
+    /// The shape of a parameter in a file.
+    pub fn file_shape(&self, id: ParamId) -> &[usize] {
+        &self.entry(id).shape
+    }
+
     /// The value of a parameter.
     pub fn value(&self, id: ParamId) -> &Matrix {
         &self.entry(id).value
@@ -315,6 +320,7 @@ mod tests {
     fn parameters_come_back_from_a_file() {
         let file = bytes(&store());
         let mut other = store();
+        assert_eq!(other.ids().map(|id| other.file_shape(id).len()).collect::<Vec<_>>(), [2, 1]);
         for param in other.entries_mut() {
             param.value.as_mut_slice().fill(-1.0);
         }

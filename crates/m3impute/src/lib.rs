@@ -50,7 +50,7 @@ pub static METHODS: &[&MethodSpec] = &{
 };
 
 /// The method that fills a table when nobody says which.
-pub const DEFAULT_METHOD: &str = "missforest";
+pub const DEFAULT_METHOD: &str = "m3";
 
 /// The method of that name.
 ///

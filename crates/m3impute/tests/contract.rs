@@ -4,22 +4,24 @@ use m3impute::{MethodSpec, Settings};
 use m3impute_testkit::{CHECKS, check_group};
 
 macro_rules! contract {
-    ($($method:ident $(quick in $module:path)?),* $(,)?) => {
-        const COVERED: &[&str] = &[$(stringify!($method)),*];
+    ($($name:ident $(quick in $module:path, $preset:expr)?),* $(,)?) => {
+        fn covered() -> Vec<&'static str> {
+            vec![$($name::spec().name),*]
+        }
         $(
-            mod $method {
+            mod $name {
                 #[allow(unused_mut, unused_assignments)]
-                fn spec() -> &'static super::MethodSpec {
-                    let mut spec = m3impute::method(stringify!($method)).expect("a method of the registry");
+                pub fn spec() -> &'static super::MethodSpec {
+                    let mut spec = None;
                     $({
                         use $module as module;
                         static QUICK: super::MethodSpec = super::MethodSpec {
-                            build: |settings| (module::SPEC.build)(&super::quick(settings)),
+                            build: |settings| (module::SPEC.build)(&super::quick(&module::SPEC, settings, $preset)),
                             ..module::SPEC
                         };
-                        spec = &QUICK;
+                        spec = Some(&QUICK);
                     })?
-                    spec
+                    spec.unwrap_or_else(|| m3impute::method(stringify!($name)).expect("a method of the registry"))
                 }
 
                 contract!(@groups requests, filling, edges, repeating, fitted, files);
@@ -43,17 +45,24 @@ contract!(
     svd,
     softimpute,
     missforest,
-    m3 quick in m3impute_gnn::m3,
-    grape quick in m3impute_gnn::grape,
+    m3 quick in m3impute_gnn::m3, "balanced",
+    m3_paper quick in m3impute_gnn::m3, "paper",
+    grape quick in m3impute_gnn::grape, "default",
 );
 
-/// The settings with a few epochs of a narrow model, where they do not say otherwise: a training short enough for a
-/// test.
-fn quick(settings: &Settings) -> Settings {
+/// A training short enough for a test.
+const SHORT: &[(&str, &str)] = &[("epochs", "4"), ("steps", "6"), ("width", "8"), ("nets", "2"), ("trees", "3")];
+
+/// The settings on top of a preset and of parameters that make a training short enough for a test, where they do not say
+/// otherwise.
+fn quick(spec: &MethodSpec, settings: &Settings, preset: &str) -> Settings {
     let mut quick = settings.clone();
-    for (name, value) in [("epochs", "4"), ("width", "8")] {
-        if settings.params.iter().all(|p| p.0 != name) {
-            quick.params.push((name.to_owned(), value.to_owned()));
+    let preset = quick.preset.get_or_insert_with(|| preset.to_owned()).clone();
+    // Another preset may be a model with other parameters.
+    let known = |name: &str| (spec.preset_values)(&preset).is_some_and(|values| values.get(name).is_some());
+    for (name, value) in SHORT.iter().filter(|p| known(p.0)) {
+        if settings.params.iter().all(|p| p.0 != *name) {
+            quick.params.push(((*name).to_owned(), (*value).to_owned()));
         }
     }
     quick
@@ -62,9 +71,10 @@ fn quick(settings: &Settings) -> Settings {
 #[test]
 fn every_method_and_every_group_of_checks_is_covered() {
     let mut names: Vec<&str> = m3impute::METHODS.iter().map(|m| m.name).collect();
-    let mut covered = COVERED.to_vec();
+    let mut covered = covered();
     names.sort_unstable();
     covered.sort_unstable();
+    covered.dedup();
     assert_eq!(covered, names, "`contract!` in this file lists the methods");
     let groups = ["requests", "filling", "edges", "repeating", "fitted", "files"];
     assert!(CHECKS.iter().all(|check| groups.contains(&check.group)));

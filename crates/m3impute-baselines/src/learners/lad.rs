@@ -7,11 +7,12 @@
 
 use super::ridge::Predictors;
 use crate::linalg::{cholesky, cross, dot, gram, solve_cholesky};
+use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 12;
 
 /// A linear map of predictors to a number.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// The weight of each predictor. // [p]
     pub weights: Vec<f64>,

@@ -6,5 +6,6 @@ mod forest_file;
 pub mod lad;
 pub mod logistic;
 pub mod ridge;
+pub mod ruler;
 mod split;
 pub mod tree;

@@ -1,7 +1,7 @@
 //! What missForest has learnt: one forest a feature.
 
-use super::ruler::Ruler;
 use crate::learners::forest::Forest;
+use crate::learners::ruler::Ruler;
 use m3impute_core::encode::Meaning;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
 use serde::{Deserialize, Serialize};

@@ -26,6 +26,15 @@ impl Heard {
         Some(total / self.truth.len() as f64)
     }
 
+    /// The opinions of a mixture, cell by cell.
+    pub fn mixed(&self, column: &Column, weights: &[f32]) -> Vec<f32> {
+        let mut sum = vec![0.0; self.truth.len() * column.opinion_width()];
+        for (said, &weight) in self.said.iter().zip(weights).filter(|(_, w)| **w > 0.0) {
+            sum.iter_mut().zip(said).for_each(|(s, said)| *s += weight * said);
+        }
+        sum
+    }
+
     /// The weights of the candidates: the best one first, then again and again the one that helps most.
     pub fn weights(&self, column: &Column) -> (Vec<f32>, f64) {
         let width = column.opinion_width();
@@ -56,5 +65,28 @@ impl Heard {
         }
         let total = best.1.iter().sum::<usize>().max(1) as f32;
         (best.1.iter().map(|&c| c as f32 / total).collect(), best.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::encode::Meaning;
+
+    fn column() -> Column {
+        let values: Vec<f32> = (0..200).map(|v| v as f32 / 200.0).collect();
+        Column::of(&values, Meaning::Number, (8, 8))
+    }
+
+    #[test]
+    fn errors_that_cancel_out_are_mixed_and_a_bad_opinion_is_left_out() {
+        let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
+        let said = |shift: f32| truth.iter().flat_map(|t| [t + shift, 0.1]).collect::<Vec<f32>>();
+        let heard = Heard { said: vec![said(0.1), said(-0.1), said(0.9), Vec::new()], truth: truth.clone() };
+        let (weights, error) = heard.weights(&column());
+        assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
+        assert!(error < 1e-6);
+        assert_eq!(heard.error(&column(), 3), None);
+        assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
     }
 }

@@ -146,6 +146,24 @@ impl Column {
         }
     }
 
+    /// Whether what came from a file can be used: rising and finite, levels below `count`.
+    pub fn is_sound(&self, count: usize) -> bool {
+        match self {
+            Column::Number { knots, bins, .. } => {
+                let rising = |v: &[f32]| v.iter().all(|x| x.is_finite()) && v.windows(2).all(|w| w[0] <= w[1]);
+                let ends = bins.low.iter().zip(&bins.high).all(|(low, high)| low <= high);
+                knots.len() >= 2
+                    && (1..=FEW.max(64) * 2).contains(&bins.len())
+                    && bins.high.len() == bins.len()
+                    && [knots, &bins.low, &bins.high].into_iter().all(|v| rising(v))
+                    && ends
+            }
+            Column::Category { levels } => {
+                (1..=MOST_LEVELS).contains(&levels.len()) && levels.iter().all(|&l| (l as usize) < count)
+            }
+        }
+    }
+
     /// Whether it is a number.
     pub fn is_number(&self) -> bool {
         matches!(self, Column::Number { .. })
@@ -232,4 +250,54 @@ pub fn columns_of(features: &[Feature], values: impl Fn(usize) -> Vec<f32>) -> V
         Column::of(&values, feature.meaning, ((values.len() / 24).clamp(4, 16), (values.len() / 8).clamp(8, 64)))
     };
     features.iter().enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_enters_as_its_place_among_the_quantiles() {
+        let values: Vec<f32> = (0..=100).map(|v| v as f32 / 100.0).collect();
+        let column = Column::of(&values, Meaning::Number, (4, 8));
+        let mut code = vec![0.0; column.code_width()];
+        column.encode(0.375, &mut code);
+        assert_eq!(code, [1.0, 0.5, 0.0, 0.0, 0.375]);
+    }
+
+    #[test]
+    fn a_number_with_a_few_values_is_answered_by_one_of_them() {
+        let values: Vec<f32> = (0..60).map(|i| [0.0, 0.25, 1.0][i % 3]).collect();
+        let column = Column::of(&values, Meaning::Number, (4, 8));
+        assert!(column.has_shares());
+        assert_eq!(column.opinion_width(), 3);
+        assert_eq!(column.point(&[0.4, 0.2, 0.4]), 0.25);
+        assert_eq!(column.answer_of(0.9), Some(2));
+    }
+
+    #[test]
+    fn bins_hold_about_equally_many_values_and_frequent_values_stand_alone() {
+        let values: Vec<f32> = (0..400).map(|i| if i % 2 == 0 { 0.0 } else { i as f32 }).collect();
+        let Column::Number { bins, few, .. } = Column::of(&values, Meaning::Number, (8, 8)) else { panic!() };
+        assert!(!few);
+        assert_eq!((bins.low[0], bins.high[0]), (0.0, 0.0));
+        assert!((4..=8).contains(&bins.len()), "{bins:?}");
+        assert!(bins.low.iter().skip(1).zip(&bins.high).all(|(low, high)| low > high));
+        // Half of the probability lies at zero, the other half spreads over the rest.
+        let mut shares = vec![0.0; bins.len()];
+        (shares[0], shares[1]) = (0.5, 0.5);
+        assert_eq!(bins.quantile(&shares, 0.4), 0.0);
+        assert!((bins.quantile(&shares, 0.75) - (bins.low[1] + bins.high[1]) / 2.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_rarest_levels_share_a_place() {
+        let values: Vec<f32> = (0..200).map(|i| if i < 100 { 7.0 } else { i as f32 }).collect();
+        let column = Column::of(&values, Meaning::Category(200), (4, 8));
+        let Column::Category { levels } = &column else { panic!() };
+        assert_eq!((levels[0], levels.len()), (7, MOST_LEVELS));
+        assert_eq!(column.answer_of(levels.len() as f32), None);
+        assert_eq!(column.error(&vec![0.0; levels.len()], 70.0), -(1e-3_f64).ln());
+        assert!(column.is_sound(200) && !column.is_sound(7));
+    }
 }

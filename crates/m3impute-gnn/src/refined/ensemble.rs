@@ -9,9 +9,14 @@ use crate::pass::Pass;
 use m3impute_core::{Result, Run};
 use m3impute_nn::{Params, Tape, alone};
 use rayon::prelude::*;
+use std::time::Duration;
 
-/// Rows that are answered at a time.
-const ROWS: usize = 256;
+/// Cells, observed or not, of the rows that are answered at a time.
+const CELLS: usize = 4096;
+/// Cells, observed or not, of the rows that are looked at to tell when to stop.
+const JUDGED_CELLS: usize = 64 * 1024;
+/// What an unexpected level counts beside an absolute error.
+const LEVEL_ERROR: f64 = 0.1;
 
 /// A trained network.
 #[derive(Clone, Debug)]
@@ -31,13 +36,15 @@ pub type Voices = [Vec<f32>; 2];
 /// A network in training, with the best state so far.
 struct Pupil<'a> {
     trainer: Trainer<'a>,
-    held: &'a [bool],
+    /// The held-out cells that are looked at to tell when to stop. // [n, m]
+    judged: Vec<bool>,
     best: (f64, Params),
     at: usize,
     done: bool,
 }
 
-/// Trains a network for each set of held-out cells, until its error on those has stopped to fall.
+/// Trains a network for each set of held-out cells, until its error on those has stopped to fall, or no more than
+/// `reserve` is left of a limited time.
 ///
 /// # Errors
 /// When the run is cancelled, or a loss is not finite.
@@ -46,6 +53,7 @@ pub fn train(
     held: &[Vec<bool>],
     columns: &[Column],
     training: Training,
+    reserve: Option<Duration>,
     run: &mut Run,
 ) -> Result<(Vec<Net>, Vec<String>)> {
     let lines: Vec<Lines> = grids.iter().map(|grid| Lines::of(grid, columns, |at| grid.observed[at])).collect();
@@ -57,7 +65,10 @@ pub fn train(
         let task = Task { grid, columns, lines: &lines[k], rows };
         let trainer = Trainer::new(task, training, &mut run.rng("weights", k as u64));
         let best = (f64::INFINITY, trainer.smoothed());
-        pupils.push(Pupil { trainer, held: &held[k], best, at: 0, done: false });
+        // Some rows of a large table tell as much as all of them.
+        let stride = (grid.observed.len() / JUDGED_CELLS).max(1);
+        let judged = held[k].iter().enumerate().map(|(at, h)| *h && (at / m) % stride == 0).collect();
+        pupils.push(Pupil { trainer, judged, best, at: 0, done: false });
     }
     let mut notes = Vec::new();
     let every = (training.steps / 24).max(10);
@@ -65,7 +76,7 @@ pub fn train(
     let mut step = 0;
     while step < training.steps && pupils.iter().any(|p| !p.done) {
         run.check()?;
-        if run.is_spent() {
+        if run.time_left().zip(reserve).is_some_and(|(left, reserve)| left <= reserve) {
             notes.push(format!("the time was spent after {step} of {} steps", training.steps));
             break;
         }
@@ -114,17 +125,21 @@ impl Pupil<'_> {
         let (network, lines, grid) = self.trainer.parts();
         let mut error = 0.0;
         let mut count = 0;
-        for (f, voices) in say_rows(&[(network, &params, lines)], columns, grid, 0..grid.n, self.held).iter().enumerate() {
-            let asked = (0..grid.n).map(|i| i * grid.m + f).filter(|&at| self.held[at]);
-            let width = columns[f].opinion_width();
-            for (c, at) in asked.enumerate() {
-                let mut of = |voice: &[f32]| match columns[f] {
-                    Column::Category { .. } => 0.1 * columns[f].error(&voice[c * width..(c + 1) * width], grid.x[at]),
-                    Column::Number { .. } => columns[f].error(&voice[c * width..(c + 1) * width], grid.x[at]),
-                };
-                error += of(&voices[0]);
-                error += if voices[1].is_empty() { of(&voices[0]) } else { of(&voices[1]) };
-                count += 2;
+        let rows = rows_at_a_time(grid);
+        for from in (0..grid.n).step_by(rows) {
+            run.check()?;
+            let part = from..(from + rows).min(grid.n);
+            let said = say_rows(&[(network, &params, lines)], columns, grid, part.clone(), &self.judged);
+            for (f, [answers, point]) in said.iter().enumerate() {
+                let column = &columns[f];
+                let asked = part.clone().map(|i| i * grid.m + f).filter(|&at| self.judged[at]);
+                let scale = if column.is_number() { 1.0 } else { LEVEL_ERROR };
+                for (c, at) in asked.enumerate() {
+                    let cell = c * column.opinion_width()..(c + 1) * column.opinion_width();
+                    let of = |voice: &[f32]| scale * column.error(&voice[cell.clone()], grid.x[at]);
+                    error += of(answers) + of(if point.is_empty() { answers } else { point });
+                    count += 2;
+                }
             }
         }
         let error = if count == 0 { 0.0 } else { error / f64::from(count) };
@@ -144,13 +159,14 @@ impl Pupil<'_> {
 /// When the run is cancelled.
 pub fn say(nets: &[&Net], columns: &[Column], grid: &Grid, asked: &[bool], run: &Run) -> Result<Vec<Voices>> {
     let nets: Vec<_> = nets.iter().map(|net| (&net.network, &net.params, &net.lines)).collect();
-    let starts: Vec<usize> = (0..grid.n).step_by(ROWS).collect();
+    let rows = rows_at_a_time(grid);
+    let starts: Vec<usize> = (0..grid.n).step_by(rows).collect();
     let parts: Vec<Result<Vec<Voices>>> = run.install(|| {
         starts
             .par_iter()
             .map(|&from| {
                 run.check()?;
-                Ok(alone(|| say_rows(&nets, columns, grid, from..(from + ROWS).min(grid.n), asked)))
+                Ok(alone(|| say_rows(&nets, columns, grid, from..(from + rows).min(grid.n), asked)))
             })
             .collect()
     });
@@ -163,6 +179,11 @@ pub fn say(nets: &[&Net], columns: &[Column], grid: &Grid, asked: &[bool], run: 
     Ok(all)
 }
 
+/// How many rows are answered at a time.
+fn rows_at_a_time(grid: &Grid) -> usize {
+    (CELLS / grid.m).clamp(8, 512)
+}
+
 fn say_rows(
     nets: &[(&Network, &Params, &Lines)],
     columns: &[Column],
@@ -171,8 +192,7 @@ fn say_rows(
     asked: &[bool],
 ) -> Vec<Voices> {
     let m = grid.m;
-    let rows: Vec<u32> =
-        rows.filter(|i| asked[i * m..(i + 1) * m].iter().any(|a| *a)).map(|i| i as u32).collect();
+    let rows: Vec<u32> = rows.filter(|i| asked[i * m..(i + 1) * m].iter().any(|a| *a)).map(|i| i as u32).collect();
     let mut voices = vec![Voices::default(); m];
     if rows.is_empty() {
         return voices;

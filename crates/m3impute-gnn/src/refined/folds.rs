@@ -28,3 +28,29 @@ pub fn held_out(grid: &Grid, folds: usize, share: f64, rng: &mut ChaCha8Rng) -> 
     }
     held
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::rand_core::SeedableRng;
+
+    #[test]
+    fn held_out_cells_are_observed_fall_into_one_fold_and_follow_the_holes() {
+        let (n, m) = (2000, 3);
+        // The second column has no hole, the third four times as many as the first.
+        let observed: Vec<bool> = (0..n * m)
+            .map(|at| match at % m {
+                0 => (at / m) % 10 != 0,
+                1 => true,
+                _ => (at / m) % 5 > 1,
+            })
+            .collect();
+        let grid = Grid { n, m, x: vec![0.0; n * m], observed };
+        let folds = held_out(&grid, 4, 0.1, &mut ChaCha8Rng::seed_from_u64(3));
+        let count = |f: usize| (0..n).filter(|i| folds.iter().any(|fold| fold[i * m + f])).count() as f64;
+        assert!((0..n * m).all(|at| folds.iter().filter(|fold| fold[at]).count() <= usize::from(grid.observed[at])));
+        let share = |f: usize| count(f) / (0..n).filter(|i| grid.observed[i * m + f]).count() as f64;
+        assert!(share(2) > 1.5 * share(0) && share(0) > 1.5 * share(1), "{} {} {}", share(0), share(1), share(2));
+        assert!(share(1) > 0.05);
+    }
+}

@@ -1,13 +1,17 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
 use super::blend::Heard;
+use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
-use super::stage::{Learners, Source, Stage};
+use super::network::Shape;
+use super::stage::{LEARNERS, Learners, Stage};
 use super::train::Training;
+use crate::fitted::chosen;
 use m3impute_core::{Result, Run};
+use serde::{Deserialize, Serialize};
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +32,8 @@ pub struct Effort {
     pub rows: usize,
 }
 
-/// The opinions there are: of the typical value, of the networks' answers, of their point, and of each stage's forest
-/// and line.
+/// The opinions there are: of the typical value, of the networks' answers, of their point, and of each stage's
+/// learners.
 pub const TYPICAL: usize = 0;
 /// See [`TYPICAL`].
 pub const ANSWERS: usize = 1;
@@ -38,9 +42,27 @@ pub const POINT: usize = 2;
 /// See [`TYPICAL`].
 pub const STAGES: usize = 3;
 
+/// Columns are hidden in so many groups at most, so that learners see rows completed without knowing their column.
+pub const GROUPS: usize = 24;
+/// With fewer held-out cells in a column there is nothing to tell whom to believe.
+const ENOUGH: usize = 12;
+
+/// What was heard of a column's held-out cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opinions {
+    /// How many cells.
+    pub cells: usize,
+    /// The mean error of the mixture.
+    pub mixed: f64,
+    /// That of each opinion, where it had one.
+    pub alone: Vec<Option<f64>>,
+}
+
 /// What was learnt.
 #[derive(Clone, Debug)]
 pub struct Model {
+    /// The shape of the networks.
+    pub shape: Shape,
     /// What is known of the columns.
     pub columns: Vec<Column>,
     /// The networks.
@@ -53,18 +75,19 @@ pub struct Model {
     pub typical: Vec<Vec<f32>>,
     /// How much each opinion counts. // [m][opinions]
     pub weights: Vec<Vec<f32>>,
-    /// The error on held-out cells: of the mixture, and of each opinion. // [m]
-    pub errors: Vec<(usize, f64, Vec<Option<f64>>)>,
+    /// How good the opinions are. // [m]
+    pub opinions: Vec<Opinions>,
+    /// How a mixed opinion becomes a distribution. // [m]
+    pub calibration: Vec<Calibration>,
 }
 
 /// A table in which some observed cells are hidden, its holes completed.
 struct World {
     grid: Grid,
     held: Vec<bool>,
-    nets: Vec<usize>,
     /// All holes filled. // [n, m]
     plain: Vec<f32>,
-    /// The same with column `f` hidden before. // [m][n, m]
+    /// The same with the columns of a group hidden before. // [groups][n, m]
     without: Vec<Vec<f32>>,
 }
 
@@ -76,73 +99,74 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     let m = grid.m;
     let held = held_out(grid, effort.nets, effort.held, &mut run.rng("held out", 0));
     let grids: Vec<Grid> = held.iter().map(|held| without_cells(grid, held)).collect();
-    let (nets, notes) = ensemble::train(&grids, &held, &columns, effort.training, run)?;
+    let trainable = (0..grid.n).any(|i| grid.observed[i * m..(i + 1) * m].iter().filter(|o| **o).count() > 1);
+    let reserve = run.time_left().map(|t| t.mul_f64(LEARNERS_SHARE));
+    let (nets, mut notes) = if trainable {
+        ensemble::train(&grids, &held, &columns, effort.training, reserve, run)?
+    } else {
+        (Vec::new(), vec!["no row has two values: every hole gets its column's typical value".to_owned()])
+    };
     let typical: Vec<Vec<f32>> = (0..m).map(|f| typical_opinion(grid, f, &columns[f])).collect();
     let mut model = Model {
+        shape: effort.training.shape,
         by_point: vec![false; m],
         stages: Vec::new(),
         typical,
         weights: Vec::new(),
-        errors: Vec::new(),
+        opinions: Vec::new(),
+        calibration: Vec::new(),
         nets,
         columns,
     };
-
-    // What the networks say of the cells that each has not seen.
-    let mut heard: Vec<Heard> = vec![Heard::default(); m];
-    for f in 0..m {
-        heard[f].said = vec![Vec::new(); STAGES + 2 * effort.stages];
-    }
-    let trials = effort.trials.min(held.len());
-    let mut worlds = Vec::new();
-    for (k, (grid, held)) in grids.iter().zip(&held).enumerate() {
-        let voices = ensemble::say(&[&model.nets[k]], &model.columns, grid, held, run)?;
-        if k < trials || effort.stages == 0 {
-            model.hear_first(grid, held, voices, &mut heard);
-        }
-        if k < trials {
-            worlds.push((sampled(grid, effort.rows, run, k as u64), vec![k]));
+    let stages = if model.nets.is_empty() || m < 2 { 0 } else { effort.stages };
+    let blank = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + LEARNERS * stages] };
+    let mut heard: Vec<Heard> = vec![blank; m];
+    let mut trials: Vec<(Grid, Vec<bool>)> = Vec::new();
+    if trainable {
+        for (k, (grid, held)) in grids.iter().zip(&held).enumerate().take(effort.trials) {
+            let rows = sample(grid.n, effort.rows, run, k as u64);
+            let (grid, held) = (some_rows(grid, &rows), cells_of(held, &rows, m));
+            let voices = ensemble::say(&[&model.nets[k]], &model.columns, &grid, &held, run)?;
+            model.hear_first(&grid, &held, voices, &mut heard);
+            trials.push((grid, held));
         }
     }
     for f in 0..m {
         let error = |c| heard[f].error(&model.columns[f], c).unwrap_or(f64::INFINITY);
         model.by_point[f] = error(POINT) < error(ANSWERS);
     }
-    if effort.stages > 0 && m > 1 {
-        let all: Vec<usize> = (0..model.nets.len()).collect();
-        worlds.push((sampled(grid, effort.rows, run, u64::MAX), all));
-        let mut completed = Vec::new();
-        for ((grid, rows), nets) in worlds {
-            let cells = |what: &[bool]| -> Vec<bool> {
-                rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
-            };
-            let held = if nets.len() == 1 && completed.len() < trials { cells(&held[nets[0]]) } else { Vec::new() };
-            completed.push(model.world(grid, held, nets, run)?);
+    if stages > 0 {
+        let mut worlds = Vec::new();
+        for (k, (grid, held)) in trials.into_iter().enumerate() {
+            worlds.push(model.world(grid, held, vec![k], run)?);
         }
-        // Only the rows that the learners see are heard from here on.
-        for f in 0..m {
-            heard[f] = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + 2 * effort.stages] };
-        }
-        for world in &completed[..completed.len() - 1] {
-            let nets: Vec<&Net> = world.nets.iter().map(|&k| &model.nets[k]).collect();
-            let voices = ensemble::say(&nets, &model.columns, &world.grid, &world.held, run)?;
-            model.hear_first(&world.grid, &world.held, voices, &mut heard);
-        }
-        model.add_stages(&mut completed, &mut heard, effort, run)?;
+        let all = some_rows(grid, &sample(grid.n, FINAL_ROWS * effort.rows, run, u64::MAX));
+        worlds.push(model.world(all, Vec::new(), (0..model.nets.len()).collect(), run)?);
+        notes.extend(model.add_stages(&mut worlds, &mut heard, effort, run)?);
     }
     for f in 0..m {
         let column = &model.columns[f];
-        let opinions = STAGES + 2 * model.stages.len();
-        heard[f].said.truncate(opinions);
-        let (weights, error) = heard[f].weights(column);
-        let errors = (0..opinions).map(|c| heard[f].error(column, c)).collect();
-        model.errors.push((heard[f].truth.len(), error, errors));
-        // Without cells to tell, the networks are believed.
-        let trusted = weights.iter().sum::<f32>() > 0.0;
-        model.weights.push(if trusted { weights } else { (0..opinions).map(|c| f32::from(u8::from(c == ANSWERS))).collect() });
+        heard[f].said.truncate(STAGES + LEARNERS * model.stages.len());
+        let (weights, mixed) =
+            if heard[f].truth.len() < ENOUGH { (model.usual_weights(f), f64::NAN) } else { heard[f].weights(column) };
+        let alone = (0..weights.len()).map(|c| heard[f].error(column, c)).collect();
+        model.opinions.push(Opinions {
+            cells: heard[f].truth.len(),
+            mixed: if mixed.is_nan() { 0.0 } else { mixed },
+            alone,
+        });
+        model.calibration.push(Calibration::of(column, &heard[f], &weights, &model.typical[f]));
+        model.weights.push(weights);
     }
     Ok((model, notes))
 }
+
+/// The share of a limited time that is kept for what follows the networks.
+const LEARNERS_SHARE: f64 = 0.4;
+/// The share of what is then left that is kept for filling the holes.
+const SAYING_SHARE: f64 = 0.25;
+/// The learners of the final model see so many times as many rows as those that are tried.
+const FINAL_ROWS: usize = 4;
 
 impl Model {
     /// Notes what is known before any stage of held-out cells.
@@ -163,14 +187,30 @@ impl Model {
         let m = grid.m;
         let chosen: Vec<&Net> = nets.iter().map(|&k| &self.nets[k]).collect();
         let plain = self.complete_first(&chosen, &grid, run)?;
-        let mut without = Vec::with_capacity(m);
-        for f in 0..m {
+        let groups = m.min(GROUPS);
+        let mut without = Vec::with_capacity(groups);
+        for group in 0..groups {
             let mut hidden = grid.clone();
-            (0..grid.n).for_each(|i| hidden.observed[i * m + f] = false);
+            hidden
+                .observed
+                .iter_mut()
+                .enumerate()
+                .filter(|(at, _)| at % m % groups == group)
+                .for_each(|(_, o)| *o = false);
             without.push(self.complete_first(&chosen, &hidden, run)?);
-            run.report("completing", f as u64 + 1, m as u64, "");
+            run.report("completing", group as u64 + 1, groups as u64, "");
         }
-        Ok(World { grid, held, nets, plain, without })
+        Ok(World { grid, held, plain, without })
+    }
+
+    /// The weights of a column of which too little is known: half the networks, half the last forest.
+    fn usual_weights(&self, f: usize) -> Vec<f32> {
+        let mut weights = vec![0.0; STAGES + LEARNERS * self.stages.len()];
+        let first = if self.nets.is_empty() { TYPICAL } else { ANSWERS };
+        let last = self.stages.len().checked_sub(1).filter(|&s| self.stages[s].learners[f].forests[1].is_some());
+        weights[first] += 0.5;
+        weights[last.map_or(first, |s| STAGES + LEARNERS * s + 1)] += 0.5;
+        weights
     }
 
     /// All holes filled by networks.
@@ -189,8 +229,16 @@ impl Model {
         Ok(z)
     }
 
-    fn add_stages(&mut self, worlds: &mut [World], heard: &mut [Heard], effort: Effort, run: &mut Run) -> Result<()> {
+    fn add_stages(
+        &mut self,
+        worlds: &mut [World],
+        heard: &mut [Heard],
+        effort: Effort,
+        run: &mut Run,
+    ) -> Result<Option<String>> {
         let m = self.columns.len();
+        let groups = m.min(GROUPS);
+        let reserve = run.time_left().map(|t| t.mul_f64(SAYING_SHARE));
         // What the completed rows hold for the held-out cells so far, as an opinion.
         let mut before: Vec<usize> = self.by_point.iter().map(|&p| if p { POINT } else { ANSWERS }).collect();
         for stage in 0..effort.stages {
@@ -198,17 +246,26 @@ impl Model {
             for (w, world) in worlds.iter().enumerate() {
                 let mut of_world = Vec::with_capacity(m);
                 for f in 0..m {
+                    if run.is_spent() || run.time_left().zip(reserve).is_some_and(|(left, kept)| left < kept) {
+                        return Ok(Some(format!("the time was spent in stage {} of {}", stage + 1, effort.stages)));
+                    }
                     let index = ((stage * worlds.len() + w) * m + f) as u64;
-                    let fitted =
-                        Learners::fit(&world.without[f], &world.grid, f, &self.columns, effort.trees, run, index)?;
+                    let fitted = Learners::fit(
+                        &world.without[f % groups],
+                        &world.grid,
+                        f,
+                        &self.columns,
+                        effort.trees,
+                        run,
+                        index,
+                    )?;
                     if !world.held.is_empty() {
                         let rows: Vec<u32> =
                             (0..world.grid.n).filter(|i| world.held[i * m + f]).map(|i| i as u32).collect();
-                        let column = &self.columns[f];
-                        let forest = fitted.forest_says(column, &world.plain, &rows, run)?.unwrap_or_default();
-                        let line = fitted.line_says(f, &self.columns, &world.plain, &rows).unwrap_or_default();
-                        heard[f].said[STAGES + 2 * stage].extend(forest);
-                        heard[f].said[STAGES + 2 * stage + 1].extend(line);
+                        for which in 0..LEARNERS {
+                            let said = fitted.say(which, f, &self.columns, &world.plain, &rows, run)?;
+                            heard[f].said[STAGES + LEARNERS * stage + which].extend(said.unwrap_or_default());
+                        }
                     }
                     of_world.push(fitted);
                     let done = (stage * worlds.len() + w) * m + f + 1;
@@ -216,28 +273,25 @@ impl Model {
                 }
                 learners.push(of_world);
             }
-            let mut sources = vec![Source::Before; m];
+            let mut sources = vec![None; m];
             for f in 0..m {
                 let error = |c| heard[f].error(&self.columns[f], c).unwrap_or(f64::INFINITY);
-                let choices = [
-                    (before[f], Source::Before),
-                    (STAGES + 2 * stage, Source::Forest),
-                    (STAGES + 2 * stage + 1, Source::Line),
-                ];
-                let best = choices.into_iter().reduce(|a, b| if error(b.0) < error(a.0) { b } else { a });
-                if let Some((opinion, source)) = best {
-                    (before[f], sources[f]) = (opinion, source);
+                for which in 0..LEARNERS {
+                    let opinion = STAGES + LEARNERS * stage + which;
+                    if error(opinion) < error(before[f]) {
+                        (before[f], sources[f]) = (opinion, Some(which));
+                    }
                 }
             }
-            let changed = sources.iter().any(|s| *s != Source::Before);
+            let changed = sources.iter().any(Option::is_some);
             if stage + 1 < effort.stages && changed {
                 for (world, learners) in worlds.iter_mut().zip(&learners) {
                     let stage = Stage { learners: learners.clone(), sources: sources.clone() };
                     let observed = &world.grid.observed;
                     world.plain = stage.complete(&world.plain, &self.columns, |i, f| !observed[i * m + f], run)?;
-                    for j in 0..m {
-                        let open = |i: usize, f: usize| f == j || !observed[i * m + f];
-                        world.without[j] = stage.complete(&world.without[j], &self.columns, open, run)?;
+                    for (group, rows) in world.without.iter_mut().enumerate() {
+                        let open = |i: usize, f: usize| f % groups == group || !observed[i * m + f];
+                        *rows = stage.complete(rows, &self.columns, open, run)?;
                     }
                 }
             }
@@ -247,7 +301,7 @@ impl Model {
                 break;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// What the model says of the cells that are asked for: for each column the opinions of its cells, row by row.
@@ -258,7 +312,11 @@ impl Model {
         let m = grid.m;
         let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
         let nets: Vec<&Net> = self.nets.iter().collect();
-        let voices = ensemble::say(&nets, &self.columns, grid, &asked, run)?;
+        let voices = if nets.is_empty() {
+            vec![Voices::default(); m]
+        } else {
+            ensemble::say(&nets, &self.columns, grid, &asked, run)?
+        };
         let rows: Vec<Vec<u32>> =
             (0..m).map(|f| (0..grid.n).filter(|i| asked[i * m + f]).map(|i| i as u32).collect()).collect();
         let mut mixed: Vec<Vec<f32>> = (0..m)
@@ -281,17 +339,13 @@ impl Model {
         }
         for (s, stage) in self.stages.iter().enumerate() {
             for f in 0..m {
-                let learners = &stage.learners[f];
-                let [of_forest, of_line] = [0, 1].map(|c| self.weights[f][STAGES + 2 * s + c]);
-                if of_forest > 0.0
-                    && let Some(said) = learners.forest_says(&self.columns[f], &z, &rows[f], run)?
-                {
-                    add(&mut mixed[f], of_forest, &said);
-                }
-                if of_line > 0.0
-                    && let Some(said) = learners.line_says(f, &self.columns, &z, &rows[f])
-                {
-                    add(&mut mixed[f], of_line, &said);
+                for which in 0..LEARNERS {
+                    let weight = self.weights[f][STAGES + LEARNERS * s + which];
+                    if weight > 0.0
+                        && let Some(said) = stage.learners[f].say(which, f, &self.columns, &z, &rows[f], run)?
+                    {
+                        add(&mut mixed[f], weight, &said);
+                    }
                 }
             }
             if s + 1 < self.stages.len() {
@@ -313,14 +367,19 @@ fn without_cells(grid: &Grid, held: &[bool]) -> Grid {
     Grid { observed, ..grid.clone() }
 }
 
-/// At most so many rows of a table, and which they are.
-fn sampled(grid: &Grid, most: usize, run: &Run, index: u64) -> (Grid, Vec<u32>) {
-    let rows = crate::fitted::chosen(grid.n, most, &mut run.rng("rows of learners", index));
-    let m = grid.m;
-    let take = |i: &u32| *i as usize * m..(*i as usize + 1) * m;
+/// At most so many rows, in order.
+fn sample(n: usize, most: usize, run: &Run, index: u64) -> Vec<u32> {
+    chosen(n, most, &mut run.rng("rows of learners", index))
+}
+
+fn some_rows(grid: &Grid, rows: &[u32]) -> Grid {
+    let take = |i: &u32| *i as usize * grid.m..(*i as usize + 1) * grid.m;
     let x = rows.iter().flat_map(|i| grid.x[take(i)].iter().copied()).collect();
-    let observed = rows.iter().flat_map(|i| grid.observed[take(i)].iter().copied()).collect();
-    (Grid { n: rows.len(), m, x, observed }, rows)
+    Grid { n: rows.len(), m: grid.m, x, observed: cells_of(&grid.observed, rows, grid.m) }
+}
+
+fn cells_of(what: &[bool], rows: &[u32], m: usize) -> Vec<bool> {
+    rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
 }
 
 /// The opinion of who knows the column alone.
@@ -337,4 +396,75 @@ fn typical_opinion(grid: &Grid, f: usize, column: &Column) -> Vec<f32> {
     values.sort_by(f32::total_cmp);
     let at = |share: f32| values[((values.len() - 1) as f32 * share).round() as usize];
     vec![at(0.5), (at(0.84) - at(0.16)) / 2.0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::columns_of;
+    use super::super::train::Training;
+    use super::*;
+    use m3impute_core::encode::{Feature, Meaning};
+
+    /// Three columns: one number, its double, and whether it is above a half; every fifth cell is missing.
+    fn grid() -> (Grid, Vec<Column>) {
+        let n = 200;
+        let value = |i: usize| (i * 37 % 101) as f32 / 100.0;
+        let x: Vec<f32> =
+            (0..n).flat_map(|i| [value(i), value(i) * 0.8 + 0.1, f32::from(u8::from(value(i) > 0.5))]).collect();
+        let observed: Vec<bool> = (0..n * 3).map(|at| at % 5 != 2).collect();
+        let grid = Grid { n, m: 3, x, observed };
+        let meanings = [Meaning::Number, Meaning::Number, Meaning::Category(2)];
+        let features: Vec<Feature> = (meanings.into_iter().enumerate())
+            .map(|(column, meaning)| Feature { column, meaning, centre: 0.0, scale: 1.0 })
+            .collect();
+        let columns = columns_of(&features, |f| {
+            (0..n).map(|i| i * 3 + f).filter(|&at| grid.observed[at]).map(|at| grid.x[at]).collect()
+        });
+        (places(grid, &columns), columns)
+    }
+
+    /// Levels by their places, as a grid has them.
+    fn places(mut grid: Grid, columns: &[Column]) -> Grid {
+        let Column::Category { levels } = &columns[2] else { panic!() };
+        for x in grid.x.iter_mut().skip(2).step_by(3) {
+            *x = levels.iter().position(|&l| l as f32 == *x).unwrap() as f32;
+        }
+        grid
+    }
+
+    fn effort() -> Effort {
+        let training =
+            Training { shape: Shape { width: 16, layers: 1, lines: true }, steps: 60, ..Training::default() };
+        Effort { nets: 2, held: 0.1, training, stages: 2, trials: 2, trees: 10, rows: 1000 }
+    }
+
+    #[test]
+    fn what_can_be_known_is_learnt_and_held_out_cells_say_so() {
+        let (grid, columns) = grid();
+        let mut run = Run::new(0, 2).unwrap();
+        let (model, notes) = learn(&grid, columns, effort(), &mut run).unwrap();
+        assert!(notes.is_empty());
+        for (f, opinions) in model.opinions.iter().enumerate() {
+            let typical = opinions.alone[TYPICAL].unwrap();
+            assert!(opinions.cells > ENOUGH && opinions.mixed < 0.6 * typical, "column {f}: {opinions:?}");
+        }
+        let said = model.say(&grid, &run).unwrap();
+        let wrong = (0..grid.n).map(|i| i * 3 + 2).filter(|&at| !grid.observed[at]);
+        let wrong = wrong.zip(said[2].chunks_exact(2)).filter(|(at, o)| model.columns[2].point(o) != grid.x[*at]);
+        assert!(wrong.count() <= 6);
+    }
+
+    #[test]
+    fn a_row_is_answered_by_itself() {
+        let (grid, columns) = grid();
+        let mut run = Run::new(0, 1).unwrap();
+        let (model, _) = learn(&grid, columns, effort(), &mut run).unwrap();
+        let all = model.say(&grid, &run).unwrap();
+        let one = some_rows(&grid, &[5]);
+        let alone = model.say(&one, &run).unwrap();
+        let (f, width) = (2, 2);
+        assert!(!grid.observed[5 * 3 + f]);
+        let before = (0..5).filter(|i| !grid.observed[i * 3 + f]).count();
+        assert_eq!(alone[f], all[f][before * width..(before + 1) * width]);
+    }
 }

@@ -58,9 +58,9 @@ impl Lines {
 fn line(grid: &Grid, f: usize, j: usize, used: impl Fn(usize) -> bool) -> Option<[f64; 3]> {
     let m = grid.m;
     let pairs = || {
-        (0..grid.n).filter(|i| used(i * m + f) && used(i * m + j)).map(|i| {
-            (f64::from(grid.x[i * m + j]), f64::from(grid.x[i * m + f]))
-        })
+        (0..grid.n)
+            .filter(|i| used(i * m + f) && used(i * m + j))
+            .map(|i| (f64::from(grid.x[i * m + j]), f64::from(grid.x[i * m + f])))
     };
     let (mut count, mut sx, mut sy) = (0.0, 0.0, 0.0);
     for (x, y) in pairs() {
@@ -81,4 +81,27 @@ fn line(grid: &Grid, f: usize, j: usize, used: impl Fn(usize) -> bool) -> Option
     let slope = xy / (xx + 1e-8 * count);
     let left = (yy - slope * (2.0 * xy - slope * xx)).max(0.0) / count;
     Some([slope, my - slope * mx, -(left + 1e-6).ln()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::encode::Meaning;
+
+    #[test]
+    fn the_best_partner_comes_first_with_its_line() {
+        let n = 40;
+        // The second column is half the first, the third is unlike both.
+        let x: Vec<f32> =
+            (0..n).flat_map(|i| [i as f32 / 40.0, i as f32 / 80.0 + 0.1, (i * 7 % 13) as f32 / 13.0]).collect();
+        let grid = Grid { n, m: 3, observed: vec![true; x.len()], x };
+        let columns: Vec<Column> = (0..3)
+            .map(|f| {
+                Column::of(&grid.x.iter().skip(f).step_by(3).copied().collect::<Vec<_>>(), Meaning::Number, (4, 8))
+            })
+            .collect();
+        let lines = Lines::of(&grid, &columns, |_| true);
+        assert_eq!((lines.k, lines.partners[0], lines.partners[2]), (2, 1, 0));
+        assert!((lines.slope.get(0, 0) - 2.0).abs() < 1e-2 && (lines.shift.get(0, 0) + 0.2).abs() < 1e-2);
+    }
 }

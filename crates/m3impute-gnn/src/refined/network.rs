@@ -20,9 +20,11 @@ use super::lines::Lines;
 use crate::pass::{Linear, Pass};
 use m3impute_nn::{Activation, Epilogue, Factor, Matrix, ParamId, Params, Term, Var};
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
 
 /// The shape of a network.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// The width of states.
     pub width: usize,
@@ -99,8 +101,7 @@ impl Network {
             params.add("value.weight", Matrix::uniform(m * d, codes, -bound, bound, rng)),
             params.add("value.bias", Matrix::uniform(m, d, -bound, bound, rng)),
         ];
-        let start =
-            [Linear::new(params, "start.0", &[d, m], d, rng), Linear::new(params, "start.1", &[d], d, rng)];
+        let start = [Linear::new(params, "start.0", &[d, m], d, rng), Linear::new(params, "start.1", &[d], d, rng)];
         let layers = (0..shape.layers)
             .map(|l| Layer {
                 edge: [
@@ -118,7 +119,8 @@ impl Network {
                 ],
             })
             .collect();
-        let frequencies = Matrix::from_vec(m, answers, log_frequencies(columns, grid, answers)).expect("a row a column");
+        let frequencies =
+            Matrix::from_vec(m, answers, log_frequencies(columns, grid, answers)).expect("a row a column");
         Network {
             value,
             start,
@@ -145,6 +147,13 @@ impl Network {
                 params.add("answers.bias", frequencies),
             ],
         }
+    }
+
+    /// A network whose weights are still to come, from a file.
+    pub fn blank(params: &mut Params, shape: Shape, columns: &[Column], lines: &Lines) -> Network {
+        let nothing = Grid { n: 0, m: columns.len(), x: Vec::new(), observed: Vec::new() };
+        let typical = vec![0.0; columns.len()];
+        Network::new(params, shape, columns, lines, (&typical, &nothing), &mut ChaCha8Rng::seed_from_u64(0))
     }
 
     /// The states of rows. // [b, d]
@@ -205,8 +214,7 @@ impl Network {
             None => pass.tape.add(point, typical),
             Some(lines) => {
                 let [slope, shift, logit, weight, bias] = lines.map(|id| pass.param(id));
-                let relevance =
-                    pass.tape.grouped_linear(h, weight, Some(bias), &batch.target_column, Activation::None); // [t, k]
+                let relevance = pass.tape.grouped_linear(h, weight, Some(bias), &batch.target_column, Activation::None); // [t, k]
                 let logits = pass.tape.add_gathered(relevance, logit, &batch.target_column, Activation::None);
                 let allowed = pass.tape.constant(batch.partner_shown.clone());
                 let shares = pass.tape.softmax_where(logits, allowed); // [t, k]
@@ -233,8 +241,7 @@ impl Network {
 
 /// `B act(A [x; y] + a) + b`.
 fn two_inputs(pass: &mut Pass<'_>, [first, second]: &[Linear; 2], x: Var, y: Var, act: Epilogue) -> Var {
-    let terms =
-        [Term::Linear(x, first.weight(pass, 0)), Term::Linear(y, first.weight(pass, 1)), first.bias(pass)];
+    let terms = [Term::Linear(x, first.weight(pass, 0)), Term::Linear(y, first.weight(pass, 1)), first.bias(pass)];
     let hidden = pass.tape.affine(&terms, act);
     second.apply(pass, hidden, Activation::None)
 }

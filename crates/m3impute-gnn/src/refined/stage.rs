@@ -1,4 +1,4 @@
-//! Learners on top of the networks' answers: a forest and a line for each column, learnt from completed rows.
+//! Learners on top of the networks' answers: forests and a line for each column, learnt from completed rows.
 //!
 //! A learner of column `f` sees rows in which every hole is filled, and must see them in learning as it will meet them:
 //! filled *without knowing the cell of `f`*. So it learns from completions in which column `f` was hidden from whoever
@@ -14,22 +14,17 @@ use m3impute_core::{Result, Run};
 /// Categories with more levels say nothing to a line.
 const LINE_LEVELS: usize = 16;
 
-/// Whose answers complete the rows for the next stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Those of the stage before.
-    Before,
-    /// The forest's.
-    Forest,
-    /// The line's.
-    Line,
-}
+/// How many learners a column has in a stage: two forests and a line.
+pub const LEARNERS: usize = 3;
+/// The least number of rows in a leaf of the two forests: one follows every value, the other is steadier where values are
+/// noise.
+const LEAVES: [f64; 2] = [1.0, 6.0];
 
 /// The learners of one column.
 #[derive(Clone, Debug, Default)]
 pub struct Learners {
-    /// A forest.
-    pub forest: Option<Forest>,
+    /// Forests with small and with large leaves.
+    pub forests: [Option<Forest>; 2],
     /// A line; none for a category.
     pub line: Option<Line>,
 }
@@ -39,8 +34,8 @@ pub struct Learners {
 pub struct Stage {
     /// Of each column. // [m]
     pub learners: Vec<Learners>,
-    /// Whose answers complete the rows. // [m]
-    pub sources: Vec<Source>,
+    /// Which learner's answers complete the rows for the next stage; none where those of the stage before stay. // [m]
+    pub sources: Vec<Option<usize>>,
 }
 
 impl Learners {
@@ -69,78 +64,106 @@ impl Learners {
         for &i in &rows {
             x[i as usize * m + f] = grid.x[i as usize * m + f];
         }
-        // What is not learnt from must still be a level that there is.
-        if let Column::Category { levels } = &columns[f] {
-            (0..grid.n).for_each(|i| x[i * m + f] = x[i * m + f].clamp(0.0, levels.len() as f32));
-        }
-        let levels: Vec<usize> = columns.iter().map(Column::tree_levels).collect();
-        let plan = Plan {
-            trees,
-            growth: Growth { mtry: m.div_ceil(2), min_leaf: 1.0, max_depth: usize::MAX, random_cuts: true },
-            bootstrap: false,
-            aggregate: Aggregate::Median,
-        };
         let line = columns[f].is_number().then(|| {
             let mut predictors = Vec::new();
-            rows.iter().for_each(|&i| predictors_of(&x[i as usize * m..(i as usize + 1) * m], f, columns, &mut predictors));
+            for &i in &rows {
+                predictors_of(&x[i as usize * m..(i as usize + 1) * m], f, columns, &mut predictors);
+            }
             let y: Vec<f64> = rows.iter().map(|&i| f64::from(x[i as usize * m + f])).collect();
             run.install(|| Line::fit(&predictors, &y, true))
         });
+        let levels: Vec<usize> = columns.iter().map(Column::tree_levels).collect();
         let frame = Frame::new(x, &levels);
-        let forest = Forest::fit(&frame, f, &rows, &plan, run, "m3 trees", index)?;
-        Ok(Learners { forest, line })
+        let mut forests = [None, None];
+        for (which, forest) in forests.iter_mut().enumerate() {
+            let plan = Plan {
+                trees,
+                growth: Growth {
+                    mtry: m.div_ceil(2),
+                    min_leaf: LEAVES[which],
+                    max_depth: usize::MAX,
+                    random_cuts: true,
+                },
+                bootstrap: false,
+                aggregate: Aggregate::Median,
+            };
+            *forest = Forest::fit(&frame, f, &rows, &plan, run, "m3 trees", 2 * index + which as u64)?;
+        }
+        Ok(Learners { forests, line })
     }
 
-    /// What the forest says of column `f` in some completed rows.
+    /// What one of the learners says of column `f` in some completed rows.
     ///
     /// # Errors
     /// When the run is cancelled.
-    pub fn forest_says(&self, column: &Column, z: &[f32], rows: &[u32], run: &Run) -> Result<Option<Vec<f32>>> {
-        let Some(forest) = &self.forest else { return Ok(None) };
+    pub fn say(
+        &self,
+        which: usize,
+        f: usize,
+        columns: &[Column],
+        z: &[f32],
+        rows: &[u32],
+        run: &Run,
+    ) -> Result<Option<Vec<f32>>> {
+        let column = &columns[f];
+        let Some(forest) = self.forests.get(which) else {
+            return Ok(self.line.as_ref().map(|line| line_says(line, f, columns, z, rows)));
+        };
+        let Some(forest) = forest else { return Ok(None) };
         if column.has_shares() {
             forest.shares(z, rows, run, column.answers(), |v| column.answer_of(v)).map(Some)
         } else {
             forest.medians_and_spreads(z, rows, run).map(Some)
         }
     }
+}
 
-    /// What the line says of column `f` in some completed rows.
-    pub fn line_says(&self, f: usize, columns: &[Column], z: &[f32], rows: &[u32]) -> Option<Vec<f32>> {
-        let line = self.line.as_ref()?;
-        let m = columns.len();
-        let mut said = Vec::with_capacity(rows.len() * columns[f].opinion_width());
-        let mut predictors = Vec::new();
-        for &i in rows {
-            predictors.clear();
-            predictors_of(&z[i as usize * m..(i as usize + 1) * m], f, columns, &mut predictors);
-            let point = line.predict(&predictors) as f32;
-            match &columns[f] {
-                Column::Number { bins, few: true, .. } => {
-                    // As if what is left of the line fell off evenly on both sides.
-                    let spread = line.error.max(1e-6) as f32;
-                    let middle = |b: usize| (bins.low[b] + bins.high[b]) / 2.0;
-                    let nearest = (0..bins.len()).map(|b| (middle(b) - point).abs()).fold(f32::INFINITY, f32::min);
-                    let from = said.len();
-                    said.extend((0..bins.len()).map(|b| (-((middle(b) - point).abs() - nearest) / spread).exp()));
-                    let total: f32 = said[from..].iter().sum();
-                    said[from..].iter_mut().for_each(|s| *s /= total);
-                }
-                _ => said.extend([point, line.error as f32]),
+/// What a line says of column `f` in some completed rows.
+fn line_says(line: &Line, f: usize, columns: &[Column], z: &[f32], rows: &[u32]) -> Vec<f32> {
+    let m = columns.len();
+    let mut said = Vec::with_capacity(rows.len() * columns[f].opinion_width());
+    let mut predictors = Vec::new();
+    for &i in rows {
+        predictors.clear();
+        predictors_of(&z[i as usize * m..(i as usize + 1) * m], f, columns, &mut predictors);
+        let point = line.predict(&predictors) as f32;
+        match &columns[f] {
+            Column::Number { bins, few: true, .. } => {
+                // As if what is left of the line fell off evenly on both sides.
+                let spread = line.error.max(1e-6) as f32;
+                let apart = |b: usize| ((bins.low[b] + bins.high[b]) / 2.0 - point).abs();
+                let nearest = (0..bins.len()).map(apart).fold(f32::INFINITY, f32::min);
+                let from = said.len();
+                said.extend((0..bins.len()).map(|b| (-(apart(b) - nearest) / spread).exp()));
+                let total: f32 = said[from..].iter().sum();
+                said[from..].iter_mut().for_each(|s| *s /= total);
             }
+            _ => said.extend([point, line.error as f32]),
         }
-        Some(said)
+    }
+    said
+}
+
+/// How many predictors a line of column `f` has.
+pub fn predictors(columns: &[Column], f: usize) -> usize {
+    columns.iter().enumerate().filter(|(j, _)| *j != f).map(|(_, column)| predictors_of_column(column)).sum()
+}
+
+fn predictors_of_column(column: &Column) -> usize {
+    match column {
+        Column::Number { .. } => 1,
+        Column::Category { levels } if levels.len() <= LINE_LEVELS => levels.len(),
+        Column::Category { .. } => 0,
     }
 }
 
 fn predictors_of(row: &[f32], f: usize, columns: &[Column], to: &mut Vec<f64>) {
-    for (j, (&v, column)) in row.iter().zip(columns).enumerate().filter(|(j, _)| *j != f) {
-        let _ = j;
+    for (_, (&v, column)) in row.iter().zip(columns).enumerate().filter(|(j, _)| *j != f) {
         match column {
             Column::Number { .. } => to.push(f64::from(v)),
-            Column::Category { levels } if levels.len() <= LINE_LEVELS => {
-                to.extend((0..levels.len()).map(|l| f64::from(u8::from(l as f32 == v))));
+            Column::Category { .. } => {
+                to.extend((0..predictors_of_column(column)).map(|l| f64::from(u8::from(l as f32 == v))));
             }
-            Column::Category { .. } => {}
         }
     }
 }
@@ -150,23 +173,20 @@ impl Stage {
     ///
     /// # Errors
     /// When the run is cancelled.
-    pub fn complete(&self, z: &[f32], columns: &[Column], open: impl Fn(usize, usize) -> bool, run: &Run) -> Result<Vec<f32>> {
+    pub fn complete(
+        &self,
+        z: &[f32],
+        columns: &[Column],
+        open: impl Fn(usize, usize) -> bool,
+        run: &Run,
+    ) -> Result<Vec<f32>> {
         let m = columns.len();
         let n = z.len() / m;
         let mut next = z.to_vec();
         for (f, column) in columns.iter().enumerate() {
-            let said = match self.sources[f] {
-                Source::Before => continue,
-                source => {
-                    let rows: Vec<u32> = (0..n).filter(|&i| open(i, f)).map(|i| i as u32).collect();
-                    let said = match source {
-                        Source::Forest => self.learners[f].forest_says(column, z, &rows, run)?,
-                        _ => self.learners[f].line_says(f, columns, z, &rows),
-                    };
-                    said.map(|said| (rows, said))
-                }
-            };
-            let Some((rows, said)) = said else { continue };
+            let Some(which) = self.sources[f] else { continue };
+            let rows: Vec<u32> = (0..n).filter(|&i| open(i, f)).map(|i| i as u32).collect();
+            let Some(said) = self.learners[f].say(which, f, columns, z, &rows, run)? else { continue };
             for (&i, opinion) in rows.iter().zip(said.chunks_exact(column.opinion_width())) {
                 next[i as usize * m + f] = column.point(opinion);
             }

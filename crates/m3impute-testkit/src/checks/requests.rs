@@ -45,7 +45,11 @@ pub fn defaults_are_values_that_are_allowed(spec: &'static MethodSpec) {
         }
         for ParamSpec { name, expects, .. } in spec.params {
             let Some(value) = values.get(*name) else {
-                panic!("method `{}`: preset `{preset}` does not list parameter `{name}`", spec.name)
+                // A preset that is a model of its own may lack parameters of the others, but not silently.
+                let outcome = (spec.build)(&with_param(preset, name, "1"));
+                let refused = matches!(outcome, Err(Error::UnknownParameter { .. }));
+                ensure!(refused, spec, "preset `{preset}` does not list parameter `{name}` and takes it");
+                continue;
             };
             let text = match value {
                 Value::Null => "auto".to_owned(),
@@ -77,16 +81,16 @@ pub fn an_unknown_preset_is_named(spec: &'static MethodSpec) {
 
 /// An unknown parameter is an error that names it and, for a slip of the finger, what was meant.
 pub fn an_unknown_parameter_is_named_with_the_nearest(spec: &'static MethodSpec) {
-    let asked = |name: &str| match (spec.build)(&with_param(name, "1")) {
+    let asked = |preset: &str, name: &str| match (spec.build)(&with_param(preset, name, "1")) {
         Err(Error::UnknownParameter { method, parameter, nearest, .. }) => {
             ensure!(method == spec.name && parameter == name, spec, "parameter `{name}` is named `{parameter}`");
             nearest
         }
         other => panic!("method `{}`: the unknown parameter `{name}` gives {other:?}", spec.name),
     };
-    asked("no-such-parameter");
+    asked(spec.presets[0].0, "no-such-parameter");
     for param in spec.params {
-        let nearest = asked(&format!("{}q", param.name));
+        let nearest = asked(preset_with(spec, param), &format!("{}q", param.name));
         ensure!(nearest.as_deref() == Some(param.name), spec, "`{}q` suggests {nearest:?}", param.name);
     }
 }
@@ -95,7 +99,7 @@ pub fn an_unknown_parameter_is_named_with_the_nearest(spec: &'static MethodSpec)
 pub fn a_bad_parameter_is_named(spec: &'static MethodSpec) {
     for param in spec.params {
         for text in values_that_do_not_fit(&param.expects) {
-            match (spec.build)(&with_param(param.name, &text)) {
+            match (spec.build)(&with_param(preset_with(spec, param), param.name, &text)) {
                 Err(Error::BadParameter { method, parameter, got, .. }) => ensure!(
                     method == spec.name && parameter == param.name && got == text,
                     spec,
@@ -133,8 +137,16 @@ pub fn infinities_are_refused(spec: &'static MethodSpec) {
     }
 }
 
-fn with_param(name: &str, value: &str) -> Settings {
-    Settings { params: vec![(name.to_owned(), value.to_owned())], ..Settings::default() }
+fn with_param(preset: &str, name: &str, value: &str) -> Settings {
+    let params = vec![(name.to_owned(), value.to_owned())];
+    Settings { preset: Some(preset.to_owned()), params, ..Settings::default() }
+}
+
+/// A preset that has this parameter.
+fn preset_with(spec: &MethodSpec, param: &ParamSpec) -> &'static str {
+    let has = |preset: &str| (spec.preset_values)(preset).is_some_and(|values| values.get(param.name).is_some());
+    let found = spec.presets.iter().map(|p| p.0).find(|preset| has(preset));
+    found.unwrap_or_else(|| panic!("method `{}`: no preset has parameter `{}`", spec.name, param.name))
 }
 
 fn values_that_do_not_fit(expects: &Expect) -> Vec<String> {

@@ -1,9 +1,17 @@
 //! A feature's numbers as the 32-bit floats on which trees work, and back.
 
+use serde::{Deserialize, Serialize};
+
 /// How a feature is read and written. Numbers are brought to [0, 1], so that 32 bits tell them apart; an observed number
 /// comes back bit for bit.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ruler {
+///
+/// ```
+/// use m3impute_baselines::learners::ruler::Ruler;
+/// let ruler = Ruler::of(&[0.1, 0.3, 0.7], 0);
+/// assert_eq!(ruler.write(ruler.read(0.3)), 0.3);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ruler {
     /// How many levels there are; 0 for numbers.
     pub levels: usize,
     /// What stands in a hole before anything is learnt: the mean, or the most frequent level.

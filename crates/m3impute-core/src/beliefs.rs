@@ -1,0 +1,261 @@
+//! What a method believes of holes: a distribution for each, from which a point, an interval or a draw is taken.
+
+use crate::table::Table;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
+
+/// The shares of probability at which the distribution of a number is written down.
+pub const LEVELS: [f64; 21] = [
+    0.005, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975,
+    0.995,
+];
+
+/// Where the median stands in [`LEVELS`].
+const MEDIAN: usize = LEVELS.len() / 2;
+
+/// The distributions of some holes of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distributions {
+    /// Of numbers: the values below which the shares of [`LEVELS`] lie, for each hole.
+    Quantiles(Vec<[f64; LEVELS.len()]>),
+    /// Of one out of a few values.
+    Shares {
+        /// The values, rising where they are numbers; codes where they are levels.
+        values: Vec<f64>,
+        /// The probability of each, hole by hole. // [holes, values]
+        shares: Vec<f32>,
+    },
+}
+
+/// What is believed of the holes of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnBeliefs {
+    /// The column, by its place in the table.
+    pub column: usize,
+    /// Whether its values are levels without an order, of which there is no median.
+    pub unordered: bool,
+    /// What values are rounded to a multiple of; 0 where they are not.
+    pub step: f64,
+    /// The rows of its holes.
+    pub rows: Vec<usize>,
+    /// Their distributions, in the same order.
+    pub of: Distributions,
+}
+
+/// What is believed of the holes of a table. Columns that a method has no distribution for are not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Beliefs {
+    /// Column by column.
+    pub columns: Vec<ColumnBeliefs>,
+}
+
+/// What is put into a hole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Point {
+    /// The median: the smallest absolute error. The likeliest level, where levels have no order.
+    #[default]
+    Median,
+    /// The mean: the smallest squared error.
+    Mean,
+    /// The likeliest value.
+    Mode,
+}
+
+/// The ends of an interval for each hole of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    /// The column, by its place in the table.
+    pub column: usize,
+    /// The rows of its holes.
+    pub rows: Vec<usize>,
+    /// Where each interval begins.
+    pub lower: Vec<f64>,
+    /// Where each ends.
+    pub upper: Vec<f64>,
+}
+
+impl Distributions {
+    /// How many holes there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Distributions::Quantiles(of) => of.len(),
+            Distributions::Shares { values, shares } => shares.len() / values.len().max(1),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of hole `i` below which this share of probability lies.
+    ///
+    /// ```
+    /// use m3impute_core::beliefs::Distributions;
+    /// let two = Distributions::Shares { values: vec![1.0, 5.0], shares: vec![0.3, 0.7] };
+    /// assert_eq!((two.quantile(0, 0.2), two.quantile(0, 0.5)), (1.0, 5.0));
+    /// ```
+    pub fn quantile(&self, i: usize, share: f64) -> f64 {
+        match self {
+            Distributions::Quantiles(of) => {
+                let values = &of[i];
+                let after = LEVELS.partition_point(|&l| l < share);
+                if after == 0 || after == LEVELS.len() {
+                    return values[after.min(LEVELS.len() - 1)];
+                }
+                let (from, to) = (LEVELS[after - 1], LEVELS[after]);
+                values[after - 1] + (values[after] - values[after - 1]) * (share - from) / (to - from)
+            }
+            Distributions::Shares { values, shares } => {
+                let mut below = 0.0;
+                for (value, p) in values.iter().zip(&shares[i * values.len()..]) {
+                    below += f64::from(*p);
+                    // Probabilities of 32 bits do not add up exactly.
+                    if below >= share - 1e-6 {
+                        return *value;
+                    }
+                }
+                values.last().copied().unwrap_or(f64::NAN)
+            }
+        }
+    }
+
+    fn mean(&self, i: usize) -> f64 {
+        match self {
+            Distributions::Quantiles(of) => {
+                // Each value stands for the probability that is nearer to it than to its neighbours.
+                let edge = |k: usize| match k {
+                    0 => 0.0,
+                    k if k == LEVELS.len() => 1.0,
+                    k => (LEVELS[k - 1] + LEVELS[k]) / 2.0,
+                };
+                (0..LEVELS.len()).map(|k| of[i][k] * (edge(k + 1) - edge(k))).sum()
+            }
+            Distributions::Shares { values, shares } => {
+                values.iter().zip(&shares[i * values.len()..]).map(|(v, p)| v * f64::from(*p)).sum()
+            }
+        }
+    }
+
+    fn mode(&self, i: usize) -> f64 {
+        match self {
+            Distributions::Quantiles(of) => {
+                // The middle of where a tenth of the probability is packed most densely.
+                let density = |k: usize| (LEVELS[k + 1] - LEVELS[k]) / (of[i][k + 1] - of[i][k]).max(1e-300);
+                let best = (2..LEVELS.len() - 3).reduce(|a, b| if density(b) > density(a) { b } else { a });
+                best.map_or(of[i][MEDIAN], |k| (of[i][k] + of[i][k + 1]) / 2.0)
+            }
+            Distributions::Shares { values, shares } => {
+                let shares = &shares[i * values.len()..(i + 1) * values.len()];
+                let best = (0..values.len()).reduce(|a, b| if shares[b] > shares[a] { b } else { a });
+                best.map_or(f64::NAN, |b| values[b])
+            }
+        }
+    }
+}
+
+impl ColumnBeliefs {
+    fn rounded(&self, value: f64) -> f64 {
+        if self.step == 0.0 { value } else { (value / self.step).round() * self.step }
+    }
+}
+
+impl Beliefs {
+    /// The table with its holes filled by a point of their distributions. Other holes stay as they are in `filled`, a
+    /// table that the method has filled already.
+    pub fn fill(&self, filled: &Table, point: Point) -> Table {
+        self.put(filled, |column, i| match point {
+            Point::Median if column.unordered => column.of.mode(i),
+            Point::Median => column.of.quantile(i, 0.5),
+            Point::Mean if column.unordered => column.of.mode(i),
+            Point::Mean => column.of.mean(i),
+            Point::Mode => column.of.mode(i),
+        })
+    }
+
+    /// The table with each hole drawn from its distribution: one of several completed tables.
+    pub fn draw(&self, filled: &Table, rng: &mut ChaCha8Rng) -> Table {
+        self.put(filled, |column, i| {
+            let share = (f64::from(rng.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0);
+            column.of.quantile(i, share)
+        })
+    }
+
+    /// The middle `level` of the probability of each hole; columns of levels without an order have none.
+    pub fn intervals(&self, level: f64) -> Vec<Interval> {
+        let tail = (1.0 - level) / 2.0;
+        let of = |c: &ColumnBeliefs| {
+            let ends =
+                |share: f64| -> Vec<f64> { (0..c.rows.len()).map(|i| c.rounded(c.of.quantile(i, share))).collect() };
+            Interval { column: c.column, rows: c.rows.clone(), lower: ends(tail), upper: ends(1.0 - tail) }
+        };
+        self.columns.iter().filter(|c| !c.unordered).map(of).collect()
+    }
+
+    fn put(&self, filled: &Table, mut value: impl FnMut(&ColumnBeliefs, usize) -> f64) -> Table {
+        let mut out = filled.clone();
+        for column in &self.columns {
+            for (i, &row) in column.rows.iter().enumerate() {
+                out.fill(row, column.column, column.rounded(value(column, i)));
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Column, ColumnSpec, Kind, Schema};
+    use rand_chacha::rand_core::SeedableRng;
+
+    /// A number that is uniform from 0 to 100, and a level that is `b` three times out of four.
+    fn beliefs() -> (Table, Beliefs) {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Integer),
+            ColumnSpec::with_levels("level", Kind::Categorical, ["a", "b"]),
+        ])
+        .unwrap();
+        let table =
+            Table::new(schema, vec![Column::numbers([None, Some(7.0)]), Column::codes([None, Some(0)])]).unwrap();
+        let x = ColumnBeliefs {
+            column: 0,
+            unordered: false,
+            step: 1.0,
+            rows: vec![0],
+            of: Distributions::Quantiles(vec![LEVELS.map(|l| 100.0 * l)]),
+        };
+        let of = Distributions::Shares { values: vec![0.0, 1.0], shares: vec![0.25, 0.75] };
+        let level = ColumnBeliefs { column: 1, unordered: true, step: 0.0, rows: vec![0], of };
+        (table, Beliefs { columns: vec![x, level] })
+    }
+
+    #[test]
+    fn the_points_of_a_uniform_number_are_its_middle() {
+        let (table, beliefs) = beliefs();
+        for point in [Point::Median, Point::Mean] {
+            let filled = beliefs.fill(&table, point);
+            assert_eq!((filled.number(0, 0), filled.number(1, 0), filled.number(0, 1)), (50.0, 7.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn an_interval_leaves_the_same_share_on_both_sides_and_levels_have_none() {
+        let (_, beliefs) = beliefs();
+        let intervals = beliefs.intervals(0.8);
+        assert_eq!(intervals.len(), 1);
+        assert_eq!((intervals[0].lower[0], intervals[0].upper[0]), (10.0, 90.0));
+    }
+
+    #[test]
+    fn draws_have_the_shares_of_the_distribution() {
+        let (table, beliefs) = beliefs();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let drawn: Vec<(f64, f64)> =
+            (0..2000).map(|_| beliefs.draw(&table, &mut rng)).map(|t| (t.number(0, 0), t.number(0, 1))).collect();
+        let mean = drawn.iter().map(|d| d.0).sum::<f64>() / 2000.0;
+        let b = drawn.iter().map(|d| d.1).sum::<f64>() / 2000.0;
+        assert!((mean - 50.0).abs() < 2.5 && (b - 0.75).abs() < 0.04, "{mean} {b}");
+        assert!(drawn.iter().all(|d| d.0.fract() == 0.0));
+    }
+}

@@ -1,0 +1,131 @@
+//! How far opinions may be trusted: what held-out cells say of their spread.
+
+use super::blend::Heard;
+use super::columns::Column;
+use m3impute_core::beliefs::LEVELS;
+use serde::{Deserialize, Serialize};
+
+/// With fewer held-out cells the tails are those of the normal distribution.
+const ENOUGH: usize = 40;
+/// The quantiles of the normal distribution at [`LEVELS`].
+const NORMAL: [f32; LEVELS.len()] = [
+    -2.576, -1.96, -1.645, -1.282, -1.036, -0.842, -0.674, -0.524, -0.385, -0.253, 0.0, 0.253, 0.385, 0.524, 0.674,
+    0.842, 1.036, 1.282, 1.645, 1.96, 2.576,
+];
+/// The share of probability by which shares of answers are judged.
+const JUDGED: f64 = 0.9;
+
+/// How an opinion becomes a distribution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Calibration {
+    /// A point and a spread: the quantiles at [`LEVELS`] are the point plus the spread times these.
+    Spread {
+        /// In units of the spread; 0 in the middle.
+        quantiles: Vec<f32>,
+        /// A spread is at least this much.
+        least: f32,
+    },
+    /// Shares of answers: so much of them is given to the typical opinion.
+    Softened(f32),
+}
+
+impl Calibration {
+    /// From the opinions of a mixture on held-out cells.
+    pub fn of(column: &Column, heard: &Heard, weights: &[f32], typical: &[f32]) -> Calibration {
+        let width = column.opinion_width();
+        let mixed = heard.mixed(column, weights);
+        let cells = || mixed.chunks_exact(width).zip(&heard.truth);
+        if column.has_shares() {
+            // The least softening with which the middle of the probability holds as many cells as it should.
+            let covered = |soft: f32| {
+                let inside = cells().filter(|(o, t)| {
+                    let shares = softened(o, typical, soft);
+                    covers(column, &shares, **t)
+                });
+                inside.count() as f64 >= JUDGED * heard.truth.len() as f64
+            };
+            let choices = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4];
+            let soft = choices.into_iter().find(|&soft| covered(soft)).unwrap_or(0.5);
+            return Calibration::Softened(if heard.truth.is_empty() { 0.1 } else { soft });
+        }
+        let mut spreads: Vec<f32> = cells().map(|(o, _)| o[1]).collect();
+        spreads.sort_by(f32::total_cmp);
+        let least = 0.2 * spreads.get(spreads.len() / 2).copied().unwrap_or(0.0) + 1e-6;
+        let mut rests: Vec<f32> = cells().map(|(o, &t)| (t - o[0]) / o[1].max(least)).collect();
+        if rests.len() < ENOUGH {
+            return Calibration::Spread { quantiles: NORMAL.to_vec(), least };
+        }
+        rests.sort_by(f32::total_cmp);
+        let n = rests.len();
+        // One more than the cells there are: the next one may lie outside of all of them.
+        let at = |level: f64| {
+            let place = level * (n + 1) as f64;
+            let place = if level < 0.5 { place.floor() } else { place.ceil() };
+            rests[(place as usize).clamp(1, n) - 1]
+        };
+        let middle = at(0.5);
+        let quantiles = LEVELS.map(|l| at(l) - middle).to_vec();
+        Calibration::Spread { quantiles, least }
+    }
+
+    /// Whether what came from a file fits the column.
+    pub fn is_sound(&self, column: &Column) -> bool {
+        match self {
+            Calibration::Spread { quantiles, least } => {
+                !column.has_shares()
+                    && quantiles.len() == LEVELS.len()
+                    && quantiles.windows(2).all(|w| w[0] <= w[1])
+                    && least.is_finite()
+            }
+            Calibration::Softened(share) => column.has_shares() && (0.0..=1.0).contains(share),
+        }
+    }
+}
+
+/// An opinion of shares with some of it given to the typical one.
+pub fn softened(shares: &[f32], typical: &[f32], soft: f32) -> Vec<f32> {
+    shares.iter().zip(typical).map(|(s, t)| (1.0 - soft) * s + soft * t).collect()
+}
+
+/// Whether the truth lies in the middle [`JUDGED`] of the probability or, for levels, among the likeliest that hold it.
+fn covers(column: &Column, shares: &[f32], truth: f32) -> bool {
+    let Some(answer) = column.answer_of(truth) else { return false };
+    let tail = (1.0 - JUDGED as f32) / 2.0;
+    if column.is_number() {
+        let below: f32 = shares[..answer].iter().sum();
+        return below < 1.0 - tail && below + shares[answer] > tail;
+    }
+    let likelier: f32 = shares.iter().filter(|s| **s > shares[answer]).sum();
+    likelier < JUDGED as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::encode::Meaning;
+
+    #[test]
+    fn quantiles_are_those_of_what_was_left_in_units_of_the_spread() {
+        let values: Vec<f32> = (0..200).map(|v| v as f32 / 200.0).collect();
+        let column = Column::of(&values, Meaning::Number, (8, 8));
+        // The truth lies up to one spread away on both sides, evenly.
+        let truth: Vec<f32> = (0..=100).map(|i| 0.5 + 0.2 * (i as f32 - 50.0) / 50.0).collect();
+        let heard = Heard { said: vec![[0.5, 0.2].repeat(truth.len())], truth };
+        let Calibration::Spread { quantiles, .. } = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.3]) else {
+            panic!()
+        };
+        let at = |level: f64| quantiles[LEVELS.iter().position(|l| *l == level).unwrap()];
+        assert!(at(0.5) == 0.0 && (at(0.9) - 0.8).abs() < 0.05 && (at(0.05) + 0.9).abs() < 0.05, "{quantiles:?}");
+    }
+
+    #[test]
+    fn opinions_that_are_too_sure_are_softened_until_they_hold_nine_cells_in_ten() {
+        let values: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i % 2 == 0))).collect();
+        let column = Column::of(&values, Meaning::Number, (4, 8));
+        let truth: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i < 70))).collect();
+        // Sure of 1, which is true seven times in ten.
+        let heard = Heard { said: vec![[0.0, 1.0].repeat(100)], truth };
+        let Calibration::Softened(soft) = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.5]) else { panic!() };
+        assert_eq!(soft, 0.15);
+    }
+}

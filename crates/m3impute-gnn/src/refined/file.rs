@@ -1,0 +1,204 @@
+//! The refined model in a model file.
+
+use super::calibrate::Calibration;
+use super::columns::Column;
+use super::ensemble::Net;
+use super::learn::{Model, Opinions};
+use super::lines::Lines;
+use super::method::FittedM3;
+use super::network::{Network, Shape};
+use super::stage::{LEARNERS, Learners, Stage};
+use crate::fitted::{damaged, matrix};
+use m3impute_baselines::learners::forest::Forest;
+use m3impute_baselines::learners::lad::Line;
+use m3impute_baselines::learners::ruler::Ruler;
+use m3impute_core::beliefs::Distributions;
+use m3impute_core::{Encoded, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_nn::{Matrix, Params};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is small enough for the header.
+#[derive(Serialize, Deserialize)]
+struct State {
+    shape: Shape,
+    nets: usize,
+    partners: usize,
+    columns: Vec<Column>,
+    starts: Vec<f32>,
+    levels: Vec<usize>,
+    by_point: Vec<bool>,
+    typical: Vec<Vec<f32>>,
+    weights: Vec<Vec<f32>>,
+    opinions: Vec<Opinions>,
+    calibration: Vec<Calibration>,
+    stages: Vec<StageState>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StageState {
+    sources: Vec<Option<usize>>,
+    forests: Vec<[bool; 2]>,
+    lines: Vec<Option<Line>>,
+}
+
+impl MatrixModel for FittedM3 {
+    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+        self.put(rows, run, |_, _| {})
+    }
+
+    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+        let mut of = self.no_distributions();
+        self.put(rows, run, |f, opinion| self.distribution(f, opinion, &mut of[f]))?;
+        Ok(Some(of))
+    }
+
+    fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
+        let model = &self.model;
+        for (f, ruler) in self.rulers.iter().enumerate() {
+            tensors.insert(format!("{f}.known"), Tensor::F64(vec![ruler.known.len()], ruler.known.clone()));
+        }
+        for (k, net) in model.nets.iter().enumerate() {
+            for id in net.params.ids() {
+                let x = net.params.value(id);
+                let tensor = Tensor::F32(vec![x.rows(), x.cols()], x.as_slice().to_vec());
+                tensors.insert(format!("net.{k}.{}", net.params.name(id)), tensor);
+            }
+            let partners = net.lines.partners.clone();
+            tensors.insert(format!("net.{k}.partners"), Tensor::U32(vec![partners.len()], partners));
+        }
+        let mut stages = Vec::new();
+        for (s, stage) in model.stages.iter().enumerate() {
+            for (f, learners) in stage.learners.iter().enumerate() {
+                for (which, forest) in learners.forests.iter().enumerate() {
+                    if let Some(forest) = forest {
+                        forest.store(&format!("stage.{s}.{f}.{which}."), tensors);
+                    }
+                }
+            }
+            stages.push(StageState {
+                sources: stage.sources.clone(),
+                forests: stage.learners.iter().map(|l| l.forests.each_ref().map(Option::is_some)).collect(),
+                lines: stage.learners.iter().map(|l| l.line.clone()).collect(),
+            });
+        }
+        let state = State {
+            shape: model.shape,
+            nets: model.nets.len(),
+            partners: model.nets.first().map_or(0, |net| net.lines.k),
+            columns: model.columns.clone(),
+            starts: self.rulers.iter().map(|r| r.start).collect(),
+            levels: self.rulers.iter().map(|r| r.levels).collect(),
+            by_point: model.by_point.clone(),
+            typical: model.typical.clone(),
+            weights: model.weights.clone(),
+            opinions: model.opinions.clone(),
+            calibration: model.calibration.clone(),
+            stages,
+        };
+        serde_json::to_value(state).unwrap_or(Value::Null)
+    }
+
+    fn restore(file: &ModelFile, m: usize) -> Result<FittedM3> {
+        let state: State = file.state()?;
+        state.check(m)?;
+        let mut rulers = Vec::with_capacity(m);
+        for f in 0..m {
+            let (_, known) = file.f64s(&format!("{f}.known"))?;
+            if known.iter().any(|v| !v.is_finite()) || known.windows(2).any(|k| k[0] >= k[1]) {
+                return Err(damaged(&format!("the values of feature {f}")));
+            }
+            let ruler = Ruler { levels: state.levels[f], start: state.starts[f], known: known.to_vec() };
+            if ruler.known.is_empty() && state.columns[f].is_number() {
+                return Err(damaged(&format!("feature {f} has no values")));
+            }
+            rulers.push(ruler);
+        }
+        let nets = (0..state.nets).map(|k| restore_net(file, k, &state)).collect::<Result<_>>()?;
+        let levels: Vec<usize> = state.columns.iter().map(Column::tree_levels).collect();
+        let mut stages = Vec::with_capacity(state.stages.len());
+        for (s, stage) in state.stages.iter().enumerate() {
+            let mut learners = Vec::with_capacity(m);
+            for f in 0..m {
+                let mut forests = [None, None];
+                for (which, forest) in forests.iter_mut().enumerate().filter(|(which, _)| stage.forests[f][*which]) {
+                    *forest = Some(Forest::restore(file, &format!("stage.{s}.{f}.{which}."), f, &levels)?);
+                }
+                learners.push(Learners { forests, line: stage.lines[f].clone() });
+            }
+            stages.push(Stage { learners, sources: stage.sources.clone() });
+        }
+        let State { shape, columns, by_point, typical, weights, opinions, calibration, .. } = state;
+        Ok(FittedM3 {
+            rulers,
+            model: Model { shape, columns, nets, by_point, stages, typical, weights, opinions, calibration },
+        })
+    }
+}
+
+impl State {
+    /// Whether everything has the size that the others say.
+    fn check(&self, m: usize) -> Result<()> {
+        let d = self.shape.width;
+        let opinions = super::learn::STAGES + LEARNERS * self.stages.len();
+        let of_columns = [
+            self.columns.len(),
+            self.starts.len(),
+            self.levels.len(),
+            self.by_point.len(),
+            self.typical.len(),
+            self.weights.len(),
+            self.opinions.len(),
+            self.calibration.len(),
+        ];
+        let sizes = of_columns.iter().all(|&len| len == m)
+            && (1..=1 << 14).contains(&d)
+            && (1..=64).contains(&self.shape.layers)
+            && (1..=1024).contains(&self.nets)
+            && self.partners == (m - 1).min(Lines::MOST)
+            && self.weights.iter().all(|w| w.len() == opinions);
+        if !sizes {
+            return Err(damaged("the shape of the model"));
+        }
+        for (f, column) in self.columns.iter().enumerate() {
+            let sound = column.is_sound(self.levels[f]) && self.calibration[f].is_sound(column);
+            if !sound || self.typical[f].len() != column.opinion_width() {
+                return Err(damaged(&format!("what is known of feature {f}")));
+            }
+        }
+        for stage in &self.stages {
+            let lines = stage.lines.iter().enumerate();
+            let fits = |(f, line): (usize, &Option<Line>)| {
+                line.as_ref().is_none_or(|l| {
+                    self.columns[f].is_number() && l.weights.len() == super::stage::predictors(&self.columns, f)
+                })
+            };
+            let sources = stage.sources.len() == m && stage.sources.iter().flatten().all(|&which| which < LEARNERS);
+            if !sources || stage.forests.len() != m || stage.lines.len() != m || !lines.clone().all(fits) {
+                return Err(damaged("a stage of the model"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn restore_net(file: &ModelFile, k: usize, state: &State) -> Result<Net> {
+    let (m, partners) = (state.columns.len(), state.partners);
+    // The file must hold the larger matrices before any of that size is made.
+    let answers = state.columns.iter().map(Column::answers).max().unwrap_or(1);
+    matrix(file, &format!("net.{k}.answers.weight"), (m * answers, state.shape.width))?;
+    let (shape, who) = file.u32s(&format!("net.{k}.partners"))?;
+    if shape != [m * partners] || who.iter().any(|&j| j as usize >= m) {
+        return Err(damaged(&format!("`net.{k}.partners`")));
+    }
+    let zeros = Matrix::zeros(m, partners);
+    let lines = Lines { partners: who.to_vec(), k: partners, slope: zeros.clone(), shift: zeros.clone(), logit: zeros };
+    let mut params = Params::new();
+    let network = Network::blank(&mut params, state.shape, &state.columns, &lines);
+    for id in params.ids().collect::<Vec<_>>() {
+        let shape = params.value(id).shape();
+        *params.value_mut(id) = matrix(file, &format!("net.{k}.{}", params.name(id)), shape)?;
+    }
+    Ok(Net { network, params, lines })
+}

@@ -1,0 +1,254 @@
+//! `m3` as a method: its parameters, and what it makes of them for a table of a certain size.
+
+use super::calibrate::{Calibration, softened};
+use super::columns::{Column, columns_of};
+use super::grid::Grid;
+use super::learn::{Effort, Model, learn};
+use super::network::Shape;
+use super::train::Training;
+use crate::m3::SPEC;
+use m3impute_baselines::learners::ruler::Ruler;
+use m3impute_core::beliefs::Distributions;
+use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
+use m3impute_core::{Encoded, Encoding, Learnt, MatrixMethod, MatrixModel, MethodSpec, Result, Run};
+use serde::{Deserialize, Serialize};
+
+/// The parameters of `m3`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct M3Params {
+    /// The width of states, at most.
+    pub width: usize,
+    /// How many layers a network has.
+    pub layers: usize,
+    /// The largest step of AdamW.
+    pub learning_rate: f64,
+    /// The decay of weights.
+    pub decay: f64,
+    /// The rate of dropout.
+    pub dropout: f64,
+    /// How many networks.
+    pub nets: usize,
+    /// How many steps a network is trained at most; fewer for small tables, and for those where a step is dear.
+    pub steps: usize,
+    /// How many rows a step looks at, at most.
+    pub batch: usize,
+    /// How often forests and lines learn from the completed table.
+    pub stages: usize,
+    /// How many trees a forest has.
+    pub trees: usize,
+}
+
+impl Default for M3Params {
+    /// The preset `balanced`.
+    fn default() -> M3Params {
+        M3Params {
+            width: 64,
+            layers: 2,
+            learning_rate: 4e-3,
+            decay: 1e-2,
+            dropout: 0.1,
+            nets: 4,
+            steps: 800,
+            batch: 512,
+            stages: 2,
+            trees: 60,
+        }
+    }
+}
+
+impl M3Params {
+    /// The parameters of a preset.
+    pub fn of_preset(name: &str) -> M3Params {
+        let balanced = M3Params::default();
+        match name {
+            "fast" => M3Params { width: 48, nets: 2, steps: 300, stages: 1, trees: 40, ..balanced },
+            "best" => M3Params {
+                width: 128,
+                layers: 3,
+                learning_rate: 3e-3,
+                nets: 8,
+                steps: 2000,
+                stages: 3,
+                trees: 100,
+                ..balanced
+            },
+            _ => balanced,
+        }
+    }
+
+    /// What is done for a table with so many columns and observed cells.
+    pub fn effort(&self, m: usize, cells: usize) -> Effort {
+        // A small table cannot feed a wide network.
+        let roomy = (2.0 * (cells as f64).sqrt()) as usize;
+        let width = self.width.min(roomy.next_multiple_of(8).max(16));
+        let batch = self.batch.min((BATCH_CELLS / m).max(16));
+        // Networks of a small table cost little and differ much: more of them are steadier.
+        let nets = if cells < TINY { self.nets.min(2) } else { self.nets * (SMALL / cells).clamp(1, 4) };
+        let shape = Shape { width, layers: self.layers, lines: true };
+        // Arithmetic in proportion to what was asked for: the presets differ in width and number.
+        let budget = FLOPS * (self.width * self.width * self.nets) as f64;
+        let affordable = budget / (step_flops(m, batch, shape) * nets as f64);
+        let steps = self.steps.min(affordable as usize).min((cells / 2).max(40)).max(1);
+        let training = Training {
+            shape,
+            steps,
+            rows: batch,
+            learning_rate: self.learning_rate as f32,
+            decay: self.decay as f32,
+            dropout: self.dropout as f32,
+            ..Training::default()
+        };
+        let stages = match m {
+            _ if m > MOST_COLUMNS => 0,
+            _ if cells < TINY => self.stages.min(1),
+            _ => self.stages,
+        };
+        let trees = if cells < TINY { self.trees.min(20) } else { self.trees };
+        let rows = LEARNER_CELLS / (m * m.min(super::learn::GROUPS));
+        Effort { nets, held: 0.1, training, stages, trials: nets, trees, rows }
+    }
+}
+
+/// A table with fewer observed cells is an example that somebody types: the answer comes at once.
+const TINY: usize = 200;
+/// A table with fewer observed cells is small.
+const SMALL: usize = 1500;
+/// Cells of a batch, observed or not.
+const BATCH_CELLS: usize = 32 * 1024;
+/// Floating-point operations that training may take, for each network and squared width.
+const FLOPS: f64 = 2e8;
+/// Wider tables get no learners on top of the networks.
+const MOST_COLUMNS: usize = 100;
+/// Numbers in all completions of the rows that learners see.
+const LEARNER_CELLS: usize = 6_000_000;
+
+/// The floating-point operations of a training step, about.
+fn step_flops(m: usize, batch: usize, shape: Shape) -> f64 {
+    let d2 = (shape.width * shape.width) as f64;
+    let (rows, cells) = (batch as f64, (batch * m) as f64);
+    6.0 * d2 * (0.42 * cells * shape.layers as f64 + rows * 3.0 * (1 + shape.layers) as f64 + 0.28 * cells * 6.0)
+}
+
+/// M3-Impute, refined.
+#[derive(Clone, Debug, Default)]
+pub struct M3 {
+    /// The parameters.
+    pub params: M3Params,
+}
+
+/// What was learnt, and how numbers of the table become those of the networks.
+#[derive(Debug)]
+pub struct FittedM3 {
+    pub(super) rulers: Vec<Ruler>, // [m]
+    pub(super) model: Model,
+}
+
+/// Rows that are filled at a time.
+const ROWS: usize = 8192;
+
+impl MatrixMethod for M3 {
+    type Model = FittedM3;
+    type Params = M3Params;
+    const SPEC: &'static MethodSpec = &SPEC;
+
+    fn params(&self) -> &M3Params {
+        &self.params
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
+    }
+
+    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedM3>> {
+        let m = data.width();
+        let rulers: Vec<Ruler> = (0..m).map(|f| Ruler::of(&data.observed_values(f), levels(data, f))).collect();
+        let columns =
+            columns_of(&data.features, |f| data.observed_values(f).iter().map(|&v| rulers[f].read(v)).collect());
+        let grid = grid_of(data, 0..data.rows, &rulers, &columns);
+        let cells = data.observed.iter().filter(|o| **o).count();
+        let (model, notes) = learn(&grid, columns, self.params.effort(m, cells), run)?;
+        let fitted = FittedM3 { rulers, model };
+        fitted.fill(data, run)?;
+        Ok(Learnt { model: fitted, notes })
+    }
+}
+
+impl FittedM3 {
+    /// Puts answers where `rows.observed` is false; every opinion is also shown to `each`, with its feature, row by row
+    /// within a feature.
+    pub(super) fn put(&self, rows: &mut Encoded, run: &mut Run, mut each: impl FnMut(usize, &[f32])) -> Result<()> {
+        let (m, n) = (rows.width(), rows.rows);
+        for from in (0..n).step_by(ROWS) {
+            let part = from..(from + ROWS).min(n);
+            let grid = grid_of(rows, part, &self.rulers, &self.model.columns);
+            for (f, said) in self.model.say(&grid, run)?.iter().enumerate() {
+                let column = &self.model.columns[f];
+                let holes = (0..grid.n).filter(|i| !grid.observed[i * m + f]);
+                for (i, opinion) in holes.zip(said.chunks_exact(column.opinion_width())) {
+                    rows.x[(from + i) * m + f] = self.value(f, column.point(opinion));
+                    each(f, opinion);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Room for the distributions of every feature.
+    pub(super) fn no_distributions(&self) -> Vec<Distributions> {
+        let of = |(f, column): (usize, &Column)| {
+            let values = match column {
+                Column::Number { few: false, .. } => return Distributions::Quantiles(Vec::new()),
+                Column::Number { bins, .. } => bins.low.iter().map(|&v| self.rulers[f].write(v)).collect(),
+                Column::Category { levels } => levels.iter().map(|&l| f64::from(l)).collect(),
+            };
+            Distributions::Shares { values, shares: Vec::new() }
+        };
+        self.model.columns.iter().enumerate().map(of).collect()
+    }
+
+    /// Adds the distribution that an opinion of a feature stands for.
+    pub(super) fn distribution(&self, f: usize, opinion: &[f32], to: &mut Distributions) {
+        match (&self.model.calibration[f], to) {
+            (Calibration::Spread { quantiles, least }, Distributions::Quantiles(to)) => {
+                let spread = opinion[1].max(*least);
+                let ruler = &self.rulers[f];
+                to.push(std::array::from_fn(|k| ruler.write(opinion[0] + spread * quantiles[k])));
+            }
+            (Calibration::Softened(soft), Distributions::Shares { shares, .. }) => {
+                shares.extend(softened(opinion, &self.model.typical[f], *soft));
+            }
+            _ => unreachable!("a column's calibration is of its kind"),
+        }
+    }
+
+    /// A number of the networks as one of the table.
+    fn value(&self, f: usize, point: f32) -> f64 {
+        match &self.model.columns[f] {
+            Column::Number { .. } => self.rulers[f].write(point),
+            Column::Category { levels } => f64::from(levels[point as usize]),
+        }
+    }
+}
+
+fn levels(data: &Encoded, f: usize) -> usize {
+    match data.features[f].meaning {
+        Meaning::Category(levels) => levels as usize,
+        Meaning::Number | Meaning::Flag(_) => 0,
+    }
+}
+
+/// Some rows of a table as the networks see them.
+fn grid_of(data: &Encoded, rows: std::ops::Range<usize>, rulers: &[Ruler], columns: &[Column]) -> Grid {
+    let m = data.width();
+    let cells = rows.start * m..rows.end * m;
+    let observed = data.observed[cells.clone()].to_vec();
+    let read = |(at, (&value, &seen)): (usize, (&f64, &bool))| match &columns[at % m] {
+        _ if !seen => 0.0,
+        Column::Number { .. } => rulers[at % m].read(value),
+        Column::Category { levels } => {
+            levels.iter().position(|&l| f64::from(l) == value).unwrap_or(levels.len()) as f32
+        }
+    };
+    let x = data.x[cells].iter().zip(&observed).enumerate().map(read).collect();
+    Grid { n: rows.len(), m, x, observed }
+}
