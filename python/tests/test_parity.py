@@ -10,18 +10,24 @@ import pytest
 
 import m3impute
 
-METHODS = [spec["name"] for spec in m3impute.methods()]
 #: Methods that train for long get so many steps: parity does not need a good model.
-SHORT = {"epochs": 3, "width": 8, "trees": 10}
+SHORT = {"epochs": 3, "width": 8, "trees": 10, "nets": 1, "steps": 20, "stages": 1}
+
+#: Every preset of every method, with the parameters of it that are cut short.
+CASES = [
+    pytest.param(
+        {"preset": preset["name"], "params": {name: SHORT[name] for name in SHORT if name in (preset["params"] or {})}},
+        spec["name"],
+        id=f"{spec['name']}-{preset['name']}",
+    )
+    for spec in m3impute.methods()
+    for preset in spec["presets"]
+]
 
 
-def short(method: str) -> dict[str, int]:
-    spec = next(spec for spec in m3impute.methods() if spec["name"] == method)
-    return {name: value for name, value in SHORT.items() if name in [param["name"] for param in spec["params"]]}
-
-
-def flags(params: dict[str, int]) -> list[str]:
-    return [word for name, value in params.items() for word in ("--param", f"{name}={value}")]
+def flags(method: str, settings: dict) -> list[str]:
+    params = [word for name, value in settings["params"].items() for word in ("--param", f"{name}={value}")]
+    return ["--method", method, "--preset", settings["preset"], *params]
 
 
 @pytest.fixture
@@ -29,28 +35,26 @@ def table(mixed) -> pa.Table:
     return pa.Table.from_pandas(mixed, preserve_index=False).replace_schema_metadata()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_impute_gives_the_bytes_of_the_command_line(method, table, mixed, cli, tmp_path):
+@pytest.mark.parametrize(("settings", "method"), CASES)
+def test_impute_gives_the_bytes_of_the_command_line(settings, method, table, mixed, cli, tmp_path):
     feather.write_feather(table, str(tmp_path / "holes.arrow"), compression="uncompressed")
-    params = short(method)
-    cli("impute", tmp_path / "holes.arrow", "-o", tmp_path / "filled.arrow", "--method", method, "--seed", 7,
-        *flags(params))  # fmt: skip
+    cli("impute", tmp_path / "holes.arrow", "-o", tmp_path / "filled.arrow", "--seed", 7,
+        *flags(method, settings))  # fmt: skip
     theirs = feather.read_table(tmp_path / "filled.arrow")
-    ours = m3impute.impute(table, method, params=params, random_state=7, n_jobs=1)
+    ours = m3impute.impute(table, method, **settings, random_state=7, n_jobs=1)
     assert ours.equals(theirs)  # exact, also of floats
-    frame = m3impute.impute(mixed, method, params=params, random_state=7)
+    frame = m3impute.impute(mixed, method, **settings, random_state=7)
     again = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     assert again.cast(theirs.schema).equals(theirs)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_fit_and_transform_give_the_bytes_of_the_command_line(method, table, mixed, cli, tmp_path):
+@pytest.mark.parametrize(("settings", "method"), CASES)
+def test_fit_and_transform_give_the_bytes_of_the_command_line(settings, method, table, mixed, cli, tmp_path):
     feather.write_feather(table, str(tmp_path / "holes.arrow"), compression="uncompressed")
-    params = short(method)
-    cli("fit", tmp_path / "holes.arrow", "-o", tmp_path / "model.m3", "--method", method, *flags(params))
+    cli("fit", tmp_path / "holes.arrow", "-o", tmp_path / "model.m3", *flags(method, settings))
     cli("transform", tmp_path / "holes.arrow", "--model", tmp_path / "model.m3", "-o", tmp_path / "filled.arrow")
     theirs = feather.read_table(tmp_path / "filled.arrow")
-    imputer = m3impute.Imputer(method, params=params).fit(table)
+    imputer = m3impute.Imputer(method, **settings).fit(table)
     assert imputer.transform(table).equals(theirs)
     assert m3impute.load(tmp_path / "model.m3").transform(table).equals(theirs)  # their model here
     imputer.save(tmp_path / "ours.m3")

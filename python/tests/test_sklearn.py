@@ -23,10 +23,10 @@ from sklearn.utils.estimator_checks import check_estimator
 import m3impute
 from m3impute import Imputer, M3Imputer
 
-#: Training of the graph model, cut short: the checks fit 68 times.
+#: Training of the published graph model, cut short: the checks fit 68 times.
 SHORT = {"preset": "paper", "params": {"epochs": 2, "width": 8}}
 
-ESTIMATORS = [Imputer(), Imputer("mice"), Imputer("knn"), Imputer("mean"), M3Imputer(**SHORT)]
+ESTIMATORS = [Imputer(method) for method in ("missforest", "mice", "knn", "mean")] + [M3Imputer(**SHORT)]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
@@ -85,8 +85,9 @@ def test_clone_pickle_joblib_and_copies_fill_alike(numbers, tmp_path):
 @pytest.mark.parametrize("method", [spec["name"] for spec in m3impute.methods() if spec["inductive"]])
 def test_rows_are_filled_one_by_one(method, mixed):
     # The checks of scikit-learn hold no missing value, so they cannot see this.
-    names = {param["name"] for spec in m3impute.methods() if spec["name"] == method for param in spec["params"]}
-    params = {name: value for name, value in {"epochs": 2, "width": 8, "trees": 5}.items() if name in names}
+    known = next(spec["presets"][0]["params"] or {} for spec in m3impute.methods() if spec["name"] == method)
+    short = {"epochs": 2, "width": 8, "trees": 5, "nets": 1, "steps": 20, "stages": 1}
+    params = {name: value for name, value in short.items() if name in known}
     imputer = Imputer(method, params=params).fit(mixed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", m3impute.ImputeWarning)
