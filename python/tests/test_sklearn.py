@@ -26,7 +26,7 @@ from m3impute import Imputer, M3Imputer
 #: Training of the published graph model, cut short: the checks fit 68 times.
 SHORT = {"preset": "paper", "params": {"epochs": 2, "width": 8}}
 
-ESTIMATORS = [Imputer(method) for method in ("missforest", "mice", "knn", "mean")] + [M3Imputer(**SHORT)]
+ESTIMATORS = [*map(Imputer, ("missforest", "mice", "knn", "mean")), M3Imputer(**SHORT), M3Imputer()]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
