@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::schema::{ColumnSpec, Schema};
+use std::collections::BTreeMap;
 
 /// The code that stands where a cell with levels is missing.
 pub const MISSING_CODE: u32 = u32::MAX;
@@ -259,6 +260,17 @@ impl Table {
         Table { schema: self.schema.clone(), values, observed }
     }
 
+    /// The columns that are missing together, by their places, and in how many rows; most frequent first.
+    pub fn patterns(&self) -> Vec<(Vec<usize>, usize)> {
+        let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+        for i in 0..self.rows() {
+            *counts.entry((0..self.cols()).filter(|&j| !self.observed.get(i, j)).collect()).or_default() += 1;
+        }
+        let mut patterns: Vec<(Vec<usize>, usize)> = counts.into_iter().collect();
+        patterns.sort_by_key(|&(_, rows)| std::cmp::Reverse(rows));
+        patterns
+    }
+
     /// A number that tells this table from others: of its names, its holes and its values.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::default();
@@ -358,6 +370,15 @@ mod tests {
         ])
         .unwrap();
         Table::new(schema, vec![Column::numbers([Some(1.5), None]), Column::codes([None, Some(1)])]).unwrap()
+    }
+
+    #[test]
+    fn rows_that_miss_the_same_columns_are_counted() {
+        let mut table = sample().select_rows(&[0, 0, 1]);
+        assert_eq!(table.patterns(), [(vec![1], 2), (vec![0], 1)]);
+        table.fill(0, 1, 0.0);
+        table.fill(1, 1, 0.0);
+        assert_eq!(table.patterns()[0], (vec![], 2));
     }
 
     #[test]

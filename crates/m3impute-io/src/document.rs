@@ -65,6 +65,22 @@ impl Document {
     pub fn filled_batches(&self, change: Change<'_>) -> Result<Vec<RecordBatch>> {
         crate::arrow::changed_batches(self, change, &[])
     }
+
+    /// The rows in which a column has no value. A level that training never saw is a value.
+    pub fn holes(&self, col: usize) -> Vec<usize> {
+        match &self.source {
+            Source::Text(source) => {
+                source.holes.iter().filter(|h| h.col as usize == col).map(|h| h.row as usize).collect()
+            }
+            Source::Arrow(source) => source.holes[col].iter().map(|&row| row as usize).collect(),
+        }
+    }
+
+    /// The rows in which a column has no value and `filled` has one: the cells that [`Change::Fill`] changes.
+    pub fn filled_rows(&self, col: usize, filled: &Table) -> Vec<usize> {
+        let is_filled = |row: &usize| filled.observed().get(*row, col) && !matches!(filled.values(col), Values::Opaque);
+        self.holes(col).into_iter().filter(is_filled).collect()
+    }
 }
 
 /// Reads a whole table.

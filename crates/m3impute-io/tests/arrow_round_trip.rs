@@ -235,6 +235,28 @@ fn hidden_cells_are_null() {
 }
 
 #[test]
+fn a_number_that_is_none_is_missing_among_levels_too() {
+    let codes = Float64Array::from(vec![Some(1.0), Some(f64::NAN), None, Some(2.0)]);
+    let batch = RecordBatch::try_from_iter(vec![("code", Arc::new(codes) as ArrayRef)]).unwrap();
+    let kinds = vec![("code".to_owned(), Kind::Categorical)];
+    let document = document_of_batches(vec![batch], &ReadOptions { kinds, ..ReadOptions::default() }).unwrap();
+    assert_eq!(document.table().schema().columns()[0].levels, ["1", "2"]);
+    assert_eq!(document.holes(0), [1, 2]);
+}
+
+#[test]
+fn lengths_of_time_are_filled_in_their_unit() {
+    let spans = DurationMillisecondArray::from(vec![Some(90), None, Some(30)]);
+    let batch = RecordBatch::try_from_iter(vec![("took", Arc::new(spans) as ArrayRef)]).unwrap();
+    let document = document_of_batches(vec![batch], &ReadOptions::default()).unwrap();
+    let mut table = document.table().clone();
+    table.fill(1, 0, 60.0);
+    assert_eq!((document.holes(0), document.filled_rows(0, &table)), (vec![1], vec![1]));
+    let out = document.filled_batches(Change::Fill(&table)).unwrap().remove(0);
+    assert_eq!(out["took"].as_primitive::<DurationMillisecondType>().values(), &[90, 60, 30]);
+}
+
+#[test]
 fn an_ordered_dictionary_gives_ordered_levels() {
     let values = StringArray::from(vec!["low", "mid", "high"]);
     let keys = Int8Array::from(vec![Some(2), None, Some(0)]);

@@ -7,7 +7,6 @@ use crate::terminal::{Manner, count, percent, print, thousands};
 use m3impute::{Kind, Table};
 use m3impute_io::Finding;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Patterns of missing columns that are listed; tables have thousands.
@@ -132,19 +131,12 @@ fn bar(part: usize, whole: usize) -> String {
     format!("{}{partial}", "█".repeat(eighths / 8))
 }
 
-/// The patterns of missing columns, most frequent first.
+/// The patterns of missing columns by name, most frequent first.
 fn patterns(table: &Table) -> Vec<Pattern> {
-    let mut counts: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
-    for i in 0..table.rows() {
-        *counts.entry((0..table.cols()).filter(|&j| !table.observed().get(i, j)).collect()).or_default() += 1;
-    }
     let name = |j: usize| table.schema().columns()[j].name.clone();
-    let mut patterns: Vec<Pattern> = counts
-        .into_iter()
-        .map(|(columns, rows)| Pattern { columns: columns.into_iter().map(name).collect(), rows })
-        .collect();
-    patterns.sort_by_key(|p| std::cmp::Reverse(p.rows));
-    patterns
+    let named =
+        |(columns, rows): (Vec<usize>, usize)| Pattern { columns: columns.into_iter().map(name).collect(), rows };
+    table.patterns().into_iter().map(named).collect()
 }
 
 fn shortened(columns: &[String]) -> String {

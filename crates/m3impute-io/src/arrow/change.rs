@@ -192,6 +192,15 @@ impl Fills<'_> {
                     TimeUnit::Nanosecond => self.primitive::<TimestampNanosecondType>(array, native),
                 }
             }
+            DataType::Duration(unit) => {
+                let native = |row| whole(row) as i64;
+                match unit {
+                    TimeUnit::Second => self.primitive::<DurationSecondType>(array, native),
+                    TimeUnit::Millisecond => self.primitive::<DurationMillisecondType>(array, native),
+                    TimeUnit::Microsecond => self.primitive::<DurationMicrosecondType>(array, native),
+                    TimeUnit::Nanosecond => self.primitive::<DurationNanosecondType>(array, native),
+                }
+            }
             DataType::Boolean => {
                 let mut values: Vec<Option<bool>> = array.as_boolean().iter().collect();
                 for &row in &self.rows {

@@ -23,6 +23,8 @@ pub(crate) enum Sort {
     Category,
     /// Days or moments.
     Moment,
+    /// Lengths of time, counted in the units of their type.
+    Span,
     /// Anything else: passed through.
     Other,
 }
@@ -42,6 +44,7 @@ pub(crate) fn sort_of(data_type: &DataType) -> Sort {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Sort::Text,
         DataType::Dictionary(_, values) if sort_of(values) == Sort::Text => Sort::Category,
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => Sort::Moment,
+        DataType::Duration(_) => Sort::Span,
         _ => Sort::Other,
     }
 }
@@ -57,7 +60,7 @@ pub(crate) fn per_second(unit: TimeUnit) -> f64 {
 }
 
 /// Shows each value as a number: whole numbers and fractions as they are, flags as 0 and 1, moments in seconds since
-/// 1970; `None` where there is none.
+/// 1970, lengths of time in their units; `None` where there is none.
 pub(crate) fn each_number(array: &dyn Array, mut see: impl FnMut(Option<f64>)) {
     fn run<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> f64, see: &mut impl FnMut(Option<f64>)) {
         let array = array.as_primitive::<T>();
@@ -92,6 +95,12 @@ pub(crate) fn each_number(array: &dyn Array, mut see: impl FnMut(Option<f64>)) {
                 TimeUnit::Nanosecond => run::<TimestampNanosecondType>(array, to, see),
             }
         }
+        DataType::Duration(unit) => match unit {
+            TimeUnit::Second => run::<DurationSecondType>(array, |v| v as f64, see),
+            TimeUnit::Millisecond => run::<DurationMillisecondType>(array, |v| v as f64, see),
+            TimeUnit::Microsecond => run::<DurationMicrosecondType>(array, |v| v as f64, see),
+            TimeUnit::Nanosecond => run::<DurationNanosecondType>(array, |v| v as f64, see),
+        },
         DataType::Boolean => array.as_boolean().iter().for_each(|v| see(v.map(f64::from))),
         _ => (0..array.len()).for_each(|_| see(None)),
     }
@@ -183,6 +192,12 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
             array.as_primitive::<$type>().iter().map(|v| v.map(|v| v.to_string())).collect()
         };
     }
+    // `NaN` is no value.
+    macro_rules! numbers {
+        ($type:ty) => {
+            array.as_primitive::<$type>().iter().map(|v| v.filter(|v| !v.is_nan()).map(|v| v.to_string())).collect()
+        };
+    }
     match array.data_type() {
         DataType::Int8 => exactly!(Int8Type),
         DataType::Int16 => exactly!(Int16Type),
@@ -192,10 +207,15 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
         DataType::UInt16 => exactly!(UInt16Type),
         DataType::UInt32 => exactly!(UInt32Type),
         DataType::UInt64 => exactly!(UInt64Type),
-        DataType::Float16 => exactly!(Float16Type),
-        DataType::Float32 => exactly!(Float32Type),
-        DataType::Float64 => exactly!(Float64Type),
+        DataType::Float16 => numbers!(Float16Type),
+        DataType::Float32 => numbers!(Float32Type),
+        DataType::Float64 => numbers!(Float64Type),
         DataType::Boolean => array.as_boolean().iter().map(|v| v.map(|v| v.to_string())).collect(),
+        DataType::Duration(_) => {
+            let mut texts = Vec::with_capacity(array.len());
+            each_number(array, |v| texts.push(v.map(|v| v.to_string())));
+            texts
+        }
         DataType::Decimal128(_, _) => {
             let array = array.as_primitive::<Decimal128Type>();
             (0..array.len()).map(|i| (!array.is_null(i)).then(|| array.value_as_string(i))).collect()

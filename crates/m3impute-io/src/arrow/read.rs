@@ -220,6 +220,7 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
             Some(reason) => plain(Kind::Identifier, reason),
             None => plain(Kind::Integer, asked),
         }),
+        (Sort::Span, None) => Ok(plain(Kind::Integer, asked)),
         (Sort::Fraction, None) => {
             let mut inferred = plain(Kind::Continuous, asked);
             inferred.reading.decimals = 6;
@@ -296,7 +297,7 @@ fn read_arrays(
             as_text(&Written::of(arrays, if spec.step > 0.0 { spec.step } else { step_of(arrays) }))
         }
         Sort::Moment if kind != Kind::Datetime => Err(place.type_error(kind, first.data_type())),
-        Sort::Whole | Sort::Fraction | Sort::Flag if kind == Kind::Datetime => {
+        Sort::Whole | Sort::Fraction | Sort::Flag | Sort::Span if kind == Kind::Datetime => {
             Err(place.type_error(kind, first.data_type()))
         }
         _ => read_numbers(arrays, rows, spec, reading, infinities, place),

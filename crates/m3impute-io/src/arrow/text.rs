@@ -164,7 +164,7 @@ pub(crate) fn write_as_text(
     for field in schema.fields() {
         let decimal =
             matches!(field.data_type(), DataType::Decimal128(_, _) | DataType::Decimal256(_, _) | DataType::Null);
-        if sort_of(field.data_type()) == Sort::Other && !decimal {
+        if matches!(sort_of(field.data_type()), Sort::Other | Sort::Span) && !decimal {
             let format = if delimiter == b'\t' { "tsv" } else { "csv" };
             return Err(Error::Unwritable { column: field.name().clone(), got: field.data_type().to_string(), format });
         }
@@ -201,15 +201,7 @@ impl Column {
             DataType::Timestamp(_, _) | DataType::Date64 => step_of(std::slice::from_ref(array)).min(1.0),
             _ => 86_400.0,
         };
-        let mut texts = written(array, fine);
-        if sort == Sort::Fraction {
-            // A missing number is an empty field.
-            texts.iter_mut().for_each(|t| {
-                if t.as_deref() == Some("NaN") {
-                    *t = None;
-                }
-            });
-        }
+        let texts = written(array, fine);
         Column { texts, bare: !matches!(sort, Sort::Text | Sort::Category) }
     }
 }

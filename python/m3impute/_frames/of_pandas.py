@@ -1,0 +1,169 @@
+"""Frames of pandas: only the holes are written, so dtypes, categories and the index stay what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .. import _native
+from . import objects
+from .base import Frame, as_bytes, rows_of, valid_bytes
+
+_UNITS = ("s", "ms", "us", "ns")
+
+
+class PandasFrame(Frame):
+    """A `DataFrame` of pandas. Column names need be neither texts nor unique."""
+
+    def __init__(self, data: pd.DataFrame) -> None:
+        self.data = data
+        super().__init__(list(data.columns))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.data.shape
+
+    def columns(self) -> list[_native.Column]:
+        return [column_of(self._column(at), self.expect(at)) for at in range(self.data.shape[1])]
+
+    def _column(self, at: int) -> pd.Series:
+        column = self.data.iloc[:, at]
+        if self.expect(at) in (None, "continuous", "integer") or column.dtype.kind != "f" or column.notna().any():
+            return column
+        return column.astype(object)  # pandas makes floats of what holds nothing, which cannot be filled with texts
+
+    def filled(self, changed: _native.Changed) -> pd.DataFrame:
+        out = self.data.copy()
+        for at in changed.columns():
+            out.isetitem(at, _filled(self._column(at), changed, at, self.expect(at)))
+        return out
+
+    def hidden(self, changed: _native.Changed) -> pd.DataFrame:
+        out = self.data.copy()
+        for at in changed.columns():
+            column = self.data.iloc[:, at]
+            rows = rows_of(changed, at)
+            dtype = column.dtype
+            if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+                column = column.astype(dtype.name.replace("uint", "UInt").replace("int", "Int"))
+            elif isinstance(dtype, np.dtype) and dtype.kind == "b":
+                column = column.astype("boolean")
+            array = column.array.copy()
+            array[rows] = None if dtype == object else column.array.dtype.na_value
+            out.isetitem(at, array)
+        return out
+
+    @staticmethod
+    def without(data: Any, places: list[int]) -> pd.DataFrame:
+        return data.iloc[:, [at for at in range(data.shape[1]) if at not in places]]
+
+    @staticmethod
+    def named(data: Any, names: list[str]) -> Any:
+        return data.set_axis(names, axis=1)
+
+    @staticmethod
+    def beside(data: Any, flags: dict[str, np.ndarray]) -> pd.DataFrame:
+        return pd.concat([data, pd.DataFrame(flags, index=data.index)], axis=1)
+
+
+def _is_arrow(column: pd.Series) -> bool:
+    dtype = column.dtype
+    if isinstance(dtype, pd.StringDtype):
+        return dtype.storage == "pyarrow"
+    return isinstance(dtype, pd.ArrowDtype)
+
+
+def _is_zoned(dtype: Any) -> bool:
+    return isinstance(dtype, pd.DatetimeTZDtype)
+
+
+def _ticks(column: pd.Series) -> np.ndarray:
+    """Moments as they count: since 1970, UTC."""
+    if _is_zoned(column.dtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    return column.to_numpy()
+
+
+def _level_names(categories: pd.Index) -> list[str]:
+    names = [str(category) for category in categories]
+    if len(set(names)) < len(names):
+        names = [f"{type(category).__name__} {category!r}" for category in categories]
+    return names
+
+
+def column_of(column: pd.Series, expected: str | None = None) -> _native.Column:
+    """The column for the native half."""
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes = column.cat.codes.to_numpy().astype(np.int32)
+        return _native.Column.levels(as_bytes(codes), _level_names(dtype.categories), bool(dtype.ordered))
+    if _is_arrow(column):
+        return _native.Column.arrow(column.array.__arrow_array__())
+    if isinstance(dtype, pd.StringDtype):
+        return _native.Column.texts(column.astype(object).where(column.notna(), None).tolist())
+    missing = column.isna().to_numpy()
+    kind = getattr(dtype, "kind", "O")
+    if _is_zoned(dtype) or (isinstance(dtype, np.dtype) and kind in "Mm"):
+        ticks = _ticks(column)
+        unit = np.datetime_data(ticks.dtype)[0]
+        if unit in _UNITS:
+            name = f"{'timestamp' if kind == 'M' else 'duration'}[{unit}]"
+            zone = "UTC" if _is_zoned(dtype) else None
+            return _native.Column.buffer(name, as_bytes(ticks.view(np.int64)), valid_bytes(missing), zone)
+    elif isinstance(dtype, np.dtype):
+        if kind in "fiub" and dtype.itemsize <= 8:
+            return _native.Column.buffer(dtype.name, as_bytes(column.to_numpy()))
+        if kind == "O":
+            return objects.column_of(column.to_numpy(), expected)[0]
+    elif isinstance(getattr(dtype, "numpy_dtype", None), np.dtype) and hasattr(column.array, "isna") and kind in "fiub":
+        plain = np.dtype(dtype.numpy_dtype)
+        values = column.array.to_numpy(dtype=plain, na_value=plain.type(0))
+        return _native.Column.buffer(plain.name, as_bytes(values), valid_bytes(missing))
+    return _native.Column.opaque(as_bytes(~missing))
+
+
+def _filled(column: pd.Series, changed: _native.Changed, at: int, expected: str | None) -> Any:
+    """The column's array with its holes filled."""
+    dtype: Any = column.dtype
+    rows, cells = rows_of(changed, at), changed.cells(at)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _filled_levels(column, rows, cells)
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        whole = pa.chunked_array(changed.column(at))
+        return pd.arrays.ArrowExtensionArray(whole.cast(dtype.pyarrow_dtype))
+    array = column.array.copy()
+    if isinstance(dtype, pd.StringDtype):
+        array[rows] = np.array(cells.to_texts(), dtype=object)
+        return array
+    kind = getattr(dtype, "kind", "O")
+    if _is_zoned(dtype) or kind in "Mm":
+        ticks = _ticks(column).copy()
+        ticks[rows] = np.frombuffer(cells.to_bytes(), dtype=np.int64).view(ticks.dtype)
+        if not _is_zoned(dtype):
+            return pd.Series(ticks).array
+        return pd.Series(ticks).dt.tz_localize("UTC").dt.tz_convert(dtype.tz).array
+    if kind == "O":
+        values = column.to_numpy().copy()
+        objects.put(values, rows, objects.column_of(values, expected)[1](cells))
+        return values
+    plain = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+    array[rows] = np.frombuffer(cells.to_bytes(), dtype=plain)
+    return array
+
+
+def _filled_levels(column: pd.Series, rows: np.ndarray, cells: _native.Column) -> pd.Categorical:
+    """Levels that the model knows and the frame does not become categories behind the others."""
+    dtype: Any = column.dtype
+    codes = column.cat.codes.to_numpy().astype(np.int64)
+    codes[rows] = np.frombuffer(cells.to_bytes(), dtype=np.int64)
+    names = cells.level_names()
+    new = names[len(dtype.categories) :]
+    if new:
+        to = type(dtype.categories[0]) if len(dtype.categories) else str
+        categories = dtype.categories.append(pd.Index([to(name) for name in new]))
+        dtype = pd.CategoricalDtype(categories, ordered=dtype.ordered)
+    return pd.Categorical.from_codes(codes, dtype=dtype)

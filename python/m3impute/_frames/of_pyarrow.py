@@ -1,0 +1,72 @@
+"""Tables of pyarrow, and everything else that speaks the Arrow C stream interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .. import _native
+from .base import Frame
+
+
+#: The types of columns without a value, by what they are in training.
+_TYPES: dict[str | None, Any] = {
+    "continuous": pa.float64(),
+    "integer": pa.int64(),
+    "boolean": pa.bool_(),
+    "categorical": pa.string(),
+    "ordered": pa.string(),
+    "datetime": pa.timestamp("us"),
+}
+
+
+class ArrowFrame(Frame):
+    """A `Table` or `RecordBatch` of pyarrow; any other Arrow stream comes back as a `Table`."""
+
+    def __init__(self, data: Any) -> None:
+        self.batch = isinstance(data, pa.RecordBatch)
+        if self.batch:
+            self.data = pa.Table.from_batches([data])
+        else:
+            self.data = data if isinstance(data, pa.Table) else pa.table(data)
+        super().__init__(self.data.column_names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.data.shape
+
+    def columns(self) -> list[_native.Column]:
+        return [_native.Column.arrow(self._column(at)) for at in range(self.data.num_columns)]
+
+    def _column(self, at: int) -> Any:
+        column = self.data.column(at)
+        type_ = _TYPES.get(self.expect(at))
+        return column.cast(type_) if pa.types.is_null(column.type) and type_ is not None else column
+
+    def _changed(self, changed: _native.Changed) -> Any:
+        out = self.data
+        for at in changed.columns():
+            field = out.schema.field(at).with_type(self._column(at).type)
+            column = pa.chunked_array(changed.column(at))
+            nullable = field.with_nullable(field.nullable or column.null_count > 0)
+            out = out.set_column(at, nullable, column if column.type == field.type else column.cast(field.type))
+        return out.combine_chunks().to_batches()[0] if self.batch else out
+
+    filled = _changed
+    hidden = _changed
+
+    @staticmethod
+    def without(data: Any, places: list[int]) -> Any:
+        return data.select([at for at in range(data.num_columns) if at not in places])
+
+    @staticmethod
+    def named(data: Any, names: list[str]) -> Any:
+        return data.rename_columns(names)
+
+    @staticmethod
+    def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:
+        for name, values in flags.items():
+            data = data.append_column(name, pa.array(values))
+        return data

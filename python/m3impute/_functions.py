@@ -1,0 +1,337 @@
+"""The verbs of the command line as functions: a frame in, the same kind of frame out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from . import _native, _requests
+from ._frames import open_frame
+from ._messages import DataWarning, UsageError, tell, warn, warn_fallbacks, warn_notes
+from ._progress import watching
+from ._results import Description, Evaluation
+
+if TYPE_CHECKING:
+    from ._estimators import Imputer, M3Imputer
+
+FrameLike = TypeVar("FrameLike")
+
+
+def impute(
+    data: FrameLike,
+    method: str | None = None,
+    *,
+    preset: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    max_seconds: float | None = None,
+    kinds: Mapping[Hashable, str] | None = None,
+    ignore: Iterable[Hashable] | None = None,
+    only: Iterable[Hashable] | None = None,
+    bounds: Mapping[Hashable, tuple[float | None, float | None]] | None = None,
+    missing_values: Any = None,
+    infinities: str = "error",
+    empty_columns: str = "keep",
+    round: bool | None = None,
+    clip: bool | None = None,
+    progress: bool | Callable[[str, int, int, str], object] | None = None,
+) -> FrameLike:
+    """Fill the holes of a table.
+
+    Every cell that has a value comes back untouched, in a frame of the same library with the same index, columns and
+    types. The same seed gives the same values as ``m3impute impute``, on any number of threads.
+
+    Parameters
+    ----------
+    data : DataFrame of pandas or polars, Table of pyarrow, array of numpy, or any Arrow stream
+        The table. Null, ``None``, ``NaN``, ``NA`` and ``NaT`` are missing.
+    method : str, optional
+        The method; :func:`methods` lists them.
+    preset : str, optional
+        Preset of the method; its default one where not given.
+    params : dict, optional
+        Parameters of the method, on top of the preset.
+    random_state : int, numpy generator or None, default 0
+        The seed. ``None`` is another one each time.
+    n_jobs : int, optional
+        Threads; -1 or ``None`` is as many as the machine has. The result does not depend on it.
+    max_seconds : float, optional
+        Stop learning after so many seconds and use the best so far.
+    kinds : dict, optional
+        What columns are, where that is not to be inferred: ``continuous``, ``integer``, ``boolean``, ``categorical``,
+        ``ordered``, ``datetime``, ``identifier`` or ``text``.
+    ignore : list, optional
+        Columns that are passed through: neither filled nor used to fill others.
+    only : list, optional
+        The only columns to fill; the others help, but keep their holes.
+    bounds : dict, optional
+        The smallest and the largest value that may be filled into a column; ``None`` is no bound.
+    missing_values : value, list, or dict of column to values, optional
+        Values that stand for missing too, such as ``{"income": [-99, 999]}``.
+    infinities : {"error", "missing"}, default "error"
+        What to do with infinite numbers.
+    empty_columns : {"keep", "error", "drop", "constant"}, default "keep"
+        What to do with a column that has no value at all; ``constant`` fills it with 0.
+    round : bool, optional
+        Whether columns of whole numbers are filled with whole numbers.
+    clip : bool, optional
+        Whether filled numbers stay within the observed range.
+    progress : bool or callable, optional
+        ``True`` draws a bar (with tqdm where it is installed). A callable gets the stage, how many of how many are
+        done, and a note.
+
+    Returns
+    -------
+    data : as the input
+        The filled table.
+
+    Raises
+    ------
+    UsageError
+        When the request is wrong. All errors are ``ValueError``.
+    DataError
+        When the data cannot be used.
+
+    Warns
+    -----
+    DataWarning, FallbackWarning, BudgetWarning
+        What a user should know: nothing is done silently.
+
+    See Also
+    --------
+    Imputer : learn once, fill new rows later.
+
+    Examples
+    --------
+    >>> import pandas as pd, m3impute
+    >>> df = pd.DataFrame({"age": pd.array([31, None, 40, 52], dtype="Int64"), "smokes": ["no", "yes", None, "yes"]})
+    >>> m3impute.impute(df, "median")
+       age smokes
+    0   31     no
+    1   40    yes
+    2   40    yes
+    3   52    yes
+    """
+    asked = _requests.method(
+        _native.DEFAULT_METHOD if method is None else method,
+        preset=preset,
+        params=params,
+        round=round,
+        clip=clip,
+        empty_columns=empty_columns,
+    )
+    _native.check(asked)  # a wrong request fails before the table is read
+    frame = open_frame(data)
+    reading = _requests.reading(
+        frame,
+        kinds=kinds,
+        ignore=ignore,
+        only=only,
+        bounds=bounds,
+        missing_values=missing_values,
+        infinities=infinities,
+    )
+    table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
+    warn_notes(table.notes())
+    if empty_columns == "error":
+        table.refuse_empty()
+    with watching(progress) as listen:
+        run = _requests.run(random_state=random_state, n_jobs=n_jobs, max_seconds=max_seconds, progress=listen)
+        changed = table.impute(asked, run)
+    tell(changed.notes(), changed.spent)
+    warn_fallbacks(changed.fallbacks(), _requests.left_alone(reading, frame.names))
+    filled = frame.filled(changed)
+    return frame.without(filled, table.empty_columns()) if empty_columns == "drop" else filled
+
+
+def ampute(
+    data: FrameLike,
+    mechanism: str = "mcar",
+    rate: float = 0.3,
+    *,
+    random_state: Any = 0,
+    kinds: Mapping[Hashable, str] | None = None,
+    ignore: Iterable[Hashable] | None = None,
+) -> FrameLike:
+    """Make holes in a table, to see how well they can be filled.
+
+    Parameters
+    ----------
+    data : as in :func:`impute`
+        The table.
+    mechanism : str, default "mcar"
+        The rule by which cells go missing: ``mcar``, ``mar``, ``mnar``, ``self-masked``, ``quantile``,
+        ``quantile-lower`` or ``quantile-both``. See ``m3impute ampute --help``.
+    rate : float, default 0.3
+        The share of the known cells to hide.
+    random_state : int, numpy generator or None, default 0
+        The seed.
+    kinds, ignore
+        As in :func:`impute`. Ignored columns get no holes.
+
+    Returns
+    -------
+    data : as the input
+        The table with holes. Columns that cannot hold one become types that can: ``int64`` of pandas becomes
+        ``Int64``, whole numbers of numpy become floats.
+
+    Examples
+    --------
+    >>> import numpy as np, m3impute
+    >>> holes = m3impute.ampute(np.arange(1000.0).reshape(500, 2), rate=0.25)
+    >>> bool(0.2 < np.isnan(holes).mean() < 0.3)
+    True
+    """
+    frame = open_frame(data)
+    table = _native.Table(
+        list(zip(frame.names, frame.columns(), strict=True)), _requests.reading(frame, kinds=kinds, ignore=ignore)
+    )
+    changed = table.ampute(str(mechanism), float(rate), _requests.seed(random_state))
+    for note in changed.notes():
+        warn(DataWarning, note)
+    return frame.hidden(changed)
+
+
+def describe(
+    data: Any,
+    *,
+    kinds: Mapping[Hashable, str] | None = None,
+    ignore: Iterable[Hashable] | None = None,
+    missing_values: Any = None,
+    infinities: str = "error",
+) -> Description:
+    """What is missing in a table, and what its columns are taken for.
+
+    Parameters
+    ----------
+    data, kinds, ignore, missing_values, infinities
+        As in :func:`impute`.
+
+    Returns
+    -------
+    Description
+        Printed, it is a table to read.
+
+    Examples
+    --------
+    >>> import pandas as pd, m3impute
+    >>> described = m3impute.describe(pd.DataFrame({"age": [31, None, 40, 52], "sex": ["f", "m", None, "f"]}))
+    >>> described.missing, described.columns[0]["kind"]
+    (2, 'continuous')
+    >>> print(described)
+    4 rows, 2 columns, 2 cells missing (25.0 %)
+    <BLANKLINE>
+    column  kind         missing          values
+    age     continuous         1  25.0 %  31 to 52
+    sex     categorical        1  25.0 %  f 2, m 1
+    <BLANKLINE>
+    2 of 4 rows incomplete. Missing together:
+            1  age
+            1  sex
+    """
+    frame = open_frame(data)
+    reading = _requests.reading(
+        frame, kinds=kinds, ignore=ignore, missing_values=missing_values, infinities=infinities
+    )
+    table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
+    return Description(**json.loads(table.describe()))
+
+
+def evaluate(
+    data: Any,
+    methods: Sequence[str] | Mapping[str, str | Imputer | M3Imputer] | None = None,
+    *,
+    mechanism: str = "mcar",
+    rate: float = 0.3,
+    repeats: int = 3,
+    observed: Any = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    max_seconds: float | None = None,
+    kinds: Mapping[Hashable, str] | None = None,
+    ignore: Iterable[Hashable] | None = None,
+    missing_values: Any = None,
+    infinities: str = "error",
+    progress: bool | Callable[[str, int, int, str], object] | None = None,
+) -> Evaluation:
+    """Hide known cells, let several methods fill them, and compare.
+
+    Every method gets the same holes.
+
+    Parameters
+    ----------
+    data, kinds, ignore, missing_values, infinities, n_jobs, progress
+        As in :func:`impute`.
+    methods : list of str, or dict of label to method or imputer, optional
+        The methods to compare; all but the slow ones where not given. A dictionary compares settings:
+        ``{"few": Imputer("knn", params={"neighbours": 3}), "many": Imputer("knn", params={"neighbours": 20})}``.
+    mechanism, rate : as in :func:`ampute`
+        How cells are hidden.
+    repeats : int, default 3
+        How often, with new holes each time.
+    observed : array of bool, optional
+        Score on given holes instead: the shape of the table, ``False`` for the cells to hide.
+    random_state : int, numpy generator or None, default 0
+        The seed of the first repeat; each further repeat takes the next one.
+    max_seconds : float, optional
+        The seconds that a method may take in each repeat.
+
+    Returns
+    -------
+    Evaluation
+        Best method first. Printed, it is a table to read.
+
+    Examples
+    --------
+    >>> import numpy as np, m3impute
+    >>> x = np.linspace(0, 1, 60)
+    >>> comparison = m3impute.evaluate(np.column_stack([x, 2 * x, x**2]), ["mean", "knn"], repeats=1)
+    >>> comparison.best
+    'knn'
+    """
+    candidates = _candidates(methods)
+    frame = open_frame(data)
+    reading = _requests.reading(
+        frame, kinds=kinds, ignore=ignore, missing_values=missing_values, infinities=infinities
+    )
+    table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
+    warn_notes(table.notes())
+    if not isinstance(repeats, (int, np.integer)) or repeats < 1:
+        raise UsageError(f"repeats: expected at least 1, got `{repeats}`")
+    shown = None if observed is None else np.ascontiguousarray(observed, dtype=bool).tobytes()
+    with watching(progress) as listen:
+        run = _requests.run(random_state=random_state, n_jobs=n_jobs, max_seconds=max_seconds, progress=listen)
+        answer = table.evaluate(candidates, run, str(mechanism), float(rate), int(repeats), shown)
+    return Evaluation(**json.loads(answer))
+
+
+def _candidates(methods: Any) -> list[tuple[str, _requests.MethodRequest]]:
+    if methods is None:
+        methods = [spec["name"] for spec in registry() if not spec["slow"]]
+    if isinstance(methods, str):
+        methods = [methods]
+    pairs = methods.items() if isinstance(methods, Mapping) else [(str(name), name) for name in methods]
+    return [(str(label), asked._method() if hasattr(asked, "_method") else _requests.method(asked)) for label, asked in pairs]
+
+
+def registry() -> list[dict[str, Any]]:
+    """Every method, with its presets and parameters.
+
+    Returns
+    -------
+    list of dict
+        ``name``, ``summary``, ``not_for``, ``inductive``, ``randomised``, ``slow``, ``default``, ``presets``,
+        ``params``.
+
+    Examples
+    --------
+    >>> import m3impute
+    >>> "missforest" in [method["name"] for method in m3impute.methods()]
+    True
+    """
+    rows: list[dict[str, Any]] = json.loads(_native.methods())
+    return rows

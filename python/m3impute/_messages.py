@@ -1,0 +1,123 @@
+"""Errors and warnings: what sort it is stands in the class, the text is the one of the command line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Container, Iterable
+
+
+class Error(ValueError):
+    """Anything that m3impute refuses to do.
+
+    Attributes
+    ----------
+    hint : str or None
+        What can be done about it, where that is known. It is shown below the message.
+    """
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = None if hint is None else in_python(hint)
+        if self.hint is not None:
+            self.add_note(f"hint: {self.hint}")
+
+    def __reduce__(self) -> tuple[type[Error], tuple[str, str | None]]:
+        return type(self), (str(self), self.hint)
+
+
+class UsageError(Error):
+    """The request is wrong: an unknown name, a value out of range."""
+
+
+class DataError(Error):
+    """The data is wrong: infinite, empty, of another shape than the model."""
+
+
+class NumericError(Error):
+    """The arithmetic failed: there is no finite answer."""
+
+
+class ResourceError(Error):
+    """Something ran out: memory, disk, threads."""
+
+
+class BugError(Error):
+    """A fault of m3impute."""
+
+
+class ImputeWarning(UserWarning):
+    """Anything that a user should know about a filled table."""
+
+
+class DataWarning(ImputeWarning):
+    """Something odd in the data: a column that is passed through, a number that may stand for missing."""
+
+
+class FallbackWarning(ImputeWarning):
+    """Cells that were filled in another way than asked, or left missing."""
+
+
+class BudgetWarning(ImputeWarning):
+    """The time was up before a method was done: the best so far was used."""
+
+
+#: How the options of the command line are called here.
+_OPTIONS = [
+    (re.compile(r"`--inf missing`"), '`infinities="missing"`'),
+    (re.compile(r"`--empty-columns (\w+)`"), r'`empty_columns="\1"`'),
+    (re.compile(r"`--ignore (.+?)`"), r'`ignore=["\1"]`'),
+    (re.compile(r"`--na-col (.+?)=(.+?)`"), r'`missing_values={"\1": ["\2"]}`'),
+    (re.compile(r"`--kind`"), "`kinds`"),
+    (re.compile(r"`--methods`"), "`methods`"),
+]
+
+
+def in_python(text: str) -> str:
+    """The text with the options of the command line as the arguments they are here."""
+    for option, argument in _OPTIONS:
+        text = option.sub(argument, text)
+    return text
+
+
+def warn(category: type[ImputeWarning], text: str) -> None:
+    """Warns at the line of the user: the first one outside of this package."""
+    here = os.path.dirname(__file__)
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(in_python(text), category, stacklevel=level)
+
+
+def tell(notes: Iterable[str], spent: bool) -> None:
+    """What a method says: a warning where the time was up, else a line of the log for those who want to read it."""
+    for note in notes:
+        if spent:
+            warn(BudgetWarning, note)
+        else:
+            logging.getLogger("m3impute").info(note)
+
+
+def warn_notes(notes: Iterable[tuple[str, str]]) -> None:
+    """What was found in the data; the same thing found in several columns is one warning."""
+    named = 6
+    said: dict[str, list[str]] = {}
+    for column, note in notes:
+        said.setdefault(note, []).append(column)
+    for note, columns in said.items():
+        more = f" and {len(columns) - named} more" if len(columns) > named else ""
+        listed = ", ".join(f"`{c}`" for c in columns[:named])
+        warn(DataWarning, f"column{'' if len(columns) == 1 else 's'} {listed}{more}: {note}")
+
+
+def warn_fallbacks(fallbacks: Iterable[tuple[str, int, str, str]], asked: Container[str] = ()) -> None:
+    """What was filled in another way than asked; columns that were asked to keep their holes are not news."""
+    for column, cells, reason, done in fallbacks:
+        if column in asked:
+            continue
+        done = done if done == "left missing" else f"filled with {done}"
+        count = "1 cell" if cells == 1 else f"{cells:,} cells"
+        warn(FallbackWarning, f"column `{column}`: {count} {done}, because {reason}")

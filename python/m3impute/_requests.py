@@ -1,0 +1,188 @@
+"""What a user asks for, as the native half understands it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, TypedDict
+
+import numpy as np
+
+from ._frames import Frame
+from ._messages import UsageError
+
+class ReadRequest(TypedDict):
+    """How a table is to be read."""
+
+    kinds: list[tuple[str, str]]
+    ignore: list[str]
+    only: list[str] | None
+    bounds: list[tuple[str, float, float]]
+    missing_values: list[tuple[str, list[str]]]
+    infinities: str
+
+
+class MethodRequest(TypedDict):
+    """Which method, and how it is set."""
+
+    method: str
+    preset: str | None
+    params: list[tuple[str, str]]
+    round: bool | None
+    clip: bool | None
+    zero_empty: bool
+
+
+class RunRequest(TypedDict):
+    """What a run may use."""
+
+    seed: int
+    threads: int
+    max_seconds: float | None
+    progress: Callable[[str, int, int, str], object] | None
+
+
+#: What may be done with a column without a single value.
+EMPTY_COLUMNS = ("keep", "error", "drop", "constant")
+
+
+def reading(
+    frame: Frame,
+    *,
+    kinds: Mapping[Hashable, str] | None = None,
+    ignore: Iterable[Hashable] | None = None,
+    only: Iterable[Hashable] | None = None,
+    bounds: Mapping[Hashable, tuple[float | None, float | None]] | None = None,
+    missing_values: Any = None,
+    infinities: str = "error",
+) -> ReadRequest:
+    """How a frame is to be read."""
+    known = {**frame.kinds(), **{frame.name_of(label): str(kind) for label, kind in (kinds or {}).items()}}
+    if missing_values is None:
+        words = []
+    elif isinstance(missing_values, Mapping):
+        words = [(frame.name_of(label), _words(values)) for label, values in missing_values.items()]
+    else:
+        words = [(name, _words(missing_values)) for name in frame.names]
+    return {
+        "kinds": list(known.items()),
+        "ignore": [frame.name_of(label) for label in _listed("ignore", ignore)],
+        "only": None if only is None else [frame.name_of(label) for label in _listed("only", only)],
+        "bounds": [(frame.name_of(label), *_bounds(label, pair)) for label, pair in (bounds or {}).items()],
+        "missing_values": words,
+        "infinities": str(infinities),
+    }
+
+
+def left_alone(request: ReadRequest, names: Iterable[str]) -> set[str]:
+    """The columns that keep their holes because the user says so."""
+    only = request["only"]
+    return set(request["ignore"]) | (set() if only is None else set(names) - set(only))
+
+
+def _listed(what: str, labels: Iterable[Hashable] | None) -> list[Hashable]:
+    if isinstance(labels, str):
+        raise UsageError(f"{what}: expected a list of columns, got `{labels}`", f'say `{what}=["{labels}"]`')
+    return list(labels or ())
+
+
+def _words(values: Any) -> list[str]:
+    several = isinstance(values, (list, tuple, set, frozenset, np.ndarray))
+    return [_text(value) for value in (values if several else [values])]
+
+
+def _bounds(label: Hashable, pair: Any) -> tuple[float, float]:
+    try:
+        low, high = pair
+        return (
+            -sys.float_info.max if low is None else float(low),
+            sys.float_info.max if high is None else float(high),
+        )
+    except (TypeError, ValueError):
+        raise UsageError(f"bounds of column `{label}`: expected a pair of numbers, got `{pair}`") from None
+
+
+def _text(value: Any) -> str:
+    """A value as one writes it on the command line."""
+    if value is None:
+        return "auto"
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    return str(value)
+
+
+def method(
+    name: str,
+    *,
+    preset: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    round: bool | None = None,
+    clip: bool | None = None,
+    empty_columns: str = "keep",
+) -> MethodRequest:
+    """Which method, and how it is set."""
+    if empty_columns not in EMPTY_COLUMNS:
+        expected = ", ".join(f"`{policy}`" for policy in EMPTY_COLUMNS)
+        raise UsageError(f"empty_columns: expected one of {expected}, got `{empty_columns}`")
+    if params is not None and not isinstance(params, Mapping):
+        raise UsageError(f"params: expected a dictionary of parameters, got `{params}`")
+    return {
+        "method": str(name),
+        "preset": None if preset is None else str(preset),
+        "params": [(str(key), _text(value)) for key, value in (params or {}).items()],
+        "round": None if round is None else bool(round),
+        "clip": None if clip is None else bool(clip),
+        "zero_empty": empty_columns == "constant",
+    }
+
+
+def run(
+    *,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    max_seconds: float | None = None,
+    progress: Callable[[str, int, int, str], object] | None = None,
+) -> RunRequest:
+    """What a run may use."""
+    if max_seconds is not None and not isinstance(max_seconds, (int, float, np.number)):
+        raise UsageError(f"max_seconds: expected a number of at least 0, got `{max_seconds}`")
+    return {
+        "seed": seed(random_state),
+        "threads": threads(n_jobs),
+        "max_seconds": None if max_seconds is None else float(max_seconds),
+        "progress": progress,
+    }
+
+
+def seed(random_state: Any) -> int:
+    """The seed that a `random_state` of scikit-learn stands for; `None` is another one each time."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**64:
+        return int(random_state)
+    raise UsageError(
+        f"random_state: expected a whole number of at least 0, a generator of numpy or None, got `{random_state}`"
+    )
+
+
+def threads(n_jobs: int | None) -> int:
+    """The threads that an `n_jobs` of scikit-learn stands for; 0 is as many as the machine allows.
+
+    `None` honours `OMP_NUM_THREADS`, which joblib sets in its workers so that they do not get in each other's way.
+    """
+    if n_jobs is None:
+        limit = os.environ.get("OMP_NUM_THREADS", "")
+        return int(limit) if limit.isdigit() else 0
+    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise UsageError(f"n_jobs: expected a whole number other than 0, or None, got `{n_jobs}`")
+    if n_jobs > 0:
+        return int(n_jobs)
+    return 0 if n_jobs == -1 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
