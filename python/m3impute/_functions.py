@@ -315,7 +315,12 @@ def _candidates(methods: Any) -> list[tuple[str, _requests.MethodRequest]]:
     if isinstance(methods, str):
         methods = [methods]
     pairs = methods.items() if isinstance(methods, Mapping) else [(str(name), name) for name in methods]
-    return [(str(label), asked._method() if hasattr(asked, "_method") else _requests.method(asked)) for label, asked in pairs]
+    return [(str(label), _candidate(asked)) for label, asked in pairs]
+
+
+def _candidate(asked: Any) -> _requests.MethodRequest:
+    """The request of an imputer, or of a method by name."""
+    return asked._method() if hasattr(asked, "_method") else _requests.method(asked)
 
 
 def registry() -> list[dict[str, Any]]:

@@ -22,7 +22,8 @@ def is_missing(value: Any) -> bool:
 
 
 #: Objects that stand for the type of a kind, where a column holds none.
-_EXAMPLES = {"boolean": True, "integer": 0, "categorical": "", "ordered": "", "datetime": "", "text": "", "identifier": ""}
+_TEXTS = ("categorical", "ordered", "datetime", "text", "identifier")
+_EXAMPLES: dict[str, Any] = {"boolean": True, "integer": 0, **dict.fromkeys(_TEXTS, "")}
 
 
 def column_of(cells: np.ndarray, expected: str | None = None) -> tuple[_native.Column, Decode]:
@@ -33,7 +34,7 @@ def column_of(cells: np.ndarray, expected: str | None = None) -> tuple[_native.C
     """
     missing = np.fromiter((is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
     types = {type(cell) for cell in cells[~missing]}
-    if not types and expected in _EXAMPLES:
+    if not types and expected is not None and expected in _EXAMPLES:
         types = {type(_EXAMPLES[expected])}
     if types and all(issubclass(t, (bool, np.bool_)) for t in types):
         flags = np.where(missing, False, cells).astype(bool)
