@@ -425,6 +425,45 @@ pub struct MethodsArgs {
 pub enum BenchVerb {
     /// Measure a training step of the published M3-Impute beside the machine's matrix products
     Engine(BenchEngineArgs),
+    /// Measure how long `m3` takes to fit tables of some sizes, and to fill new rows
+    M3(BenchM3Args),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  m3impute bench m3
+  m3impute bench m3 --presets best --sizes 2000x15
+  m3impute bench m3 --sizes 45730x9,1000x1000        a long and a wide one
+  m3impute bench m3 --sizes 5000x16 --new-rows 100000
+
+Tables are made up: numbers that hang together, with 30 % of their cells missing.")]
+pub struct BenchM3Args {
+    /// Tables to measure on
+    #[arg(
+        long,
+        value_name = "ROWSxCOLUMNS,...",
+        value_delimiter = ',',
+        default_value = "40x3,2000x15",
+        value_parser = parse_size
+    )]
+    pub sizes: Vec<TableSize>,
+
+    /// Presets to measure
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "fast,balanced")]
+    pub presets: Vec<String>,
+
+    /// New rows to fill with each model
+    #[arg(long, value_name = "ROWS", default_value_t = 10_000)]
+    pub new_rows: usize,
+
+    /// Threads; 0 takes as many as the machine has
+    #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS")]
+    pub threads: usize,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -28,7 +28,9 @@ mod evaluate;
 pub mod given;
 mod plan;
 mod summary;
+mod timing;
 
 pub use evaluate::{ColumnScore, NoProbe, Probe, Row, Watch, evaluate, nobody};
 pub use plan::{Candidate, HolesFrom, Plan, ScaleBy};
 pub use summary::{Spread, Summary, summarise};
+pub use timing::{Timing, time_fit};

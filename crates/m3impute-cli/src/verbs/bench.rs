@@ -1,11 +1,11 @@
 //! `bench`: how fast this machine runs the program.
 
-use crate::args::BenchEngineArgs;
+use crate::args::{BenchEngineArgs, BenchM3Args};
 use crate::failure::Outcome;
 use crate::memory::{MemoryProbe, peak_resident_bytes};
 use crate::terminal::{Manner, bytes, print, thousands};
-use m3impute::{Cancel, Run};
-use m3impute_eval::Probe;
+use m3impute::{Cancel, Run, Settings};
+use m3impute_eval::{Probe, Timing, time_fit};
 use m3impute_gnn::speed::{Machine, Speed, measure};
 use serde_json::json;
 use std::fmt::Write;
@@ -52,6 +52,54 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
     if let Some(peak) = peak_resident_bytes() {
         let _ = writeln!(out, "Memory of the whole process at its peak: {}.", bytes(peak));
     }
+    print(out)
+}
+
+pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
+    let machine = Machine::this();
+    let spec = m3impute::method("m3")?;
+    let bar = manner.bar();
+    let shown = bar.clone();
+    let mut run = Run::new(0, args.threads)?
+        .cancelled_by(cancel.clone())
+        .observed_by(move |progress: &m3impute::Progress| shown.show(progress));
+    let mut measured: Vec<(&str, Timing, u64)> = Vec::new();
+    for size in &args.sizes {
+        for preset in &args.presets {
+            let settings = Settings { preset: Some(preset.clone()), ..Settings::default() };
+            MemoryProbe.start();
+            let timing = time_fit(spec, &settings, (size.rows, size.columns), args.new_rows, &mut run)?;
+            measured.push((preset, timing, MemoryProbe.peak_bytes().unwrap_or_default()));
+        }
+    }
+    bar.clear();
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("M3IMPUTE_COMMIT"));
+    if args.json {
+        let fits: Vec<_> = measured
+            .iter()
+            .map(|(preset, timing, peak)| json!({"preset": preset, "timing": timing, "peak_bytes": peak}))
+            .collect();
+        let all = json!({
+            "version": version, "commit": commit, "machine": machine, "threads": run.threads(), "fits": fits,
+        });
+        return print(format!("{all:#}\n"));
+    }
+    let mut out = String::new();
+    let _ = writeln!(out, "m3impute {version}, commit {}", commit.unwrap_or("unknown"));
+    let _ = writeln!(out, "{}, {} cores, {} threads\n", machine.processor, machine.cores, run.threads());
+    let mut rows = comfy_table::Table::new();
+    rows.load_style(comfy_table::presets::NOTHING);
+    rows.set_header(["size", "preset", "fit and fill", "new rows", "memory"]);
+    for (preset, timing, peak) in &measured {
+        rows.add_row([
+            format!("{} x {}", thousands(timing.rows), timing.columns),
+            (*preset).to_owned(),
+            format!("{:.3} s", timing.fit_seconds),
+            format!("{} in {:.2} s", thousands(timing.new_rows), timing.new_seconds),
+            bytes(*peak),
+        ]);
+    }
+    rows.lines().for_each(|line| out.push_str(&format!("{}\n", line.trim_end())));
     print(out)
 }
 
