@@ -112,6 +112,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     summary: "the weighted mean (or vote) of the nearest rows that have the value",
     avoid: "many columns of which few matter, and very long tables: every row is compared with every other",
     inductive: true,
+    distributions: false,
     randomised: true,
     slow: false,
     presets: &[

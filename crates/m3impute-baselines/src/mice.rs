@@ -82,6 +82,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     summary: "chained regressions: each column from all others, round after round, until they settle",
     avoid: "relations that are not linear; and where several imputations are wanted, since this gives the expected one",
     inductive: true,
+    distributions: false,
     randomised: false,
     slow: false,
     presets: &[

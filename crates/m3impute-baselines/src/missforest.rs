@@ -9,8 +9,8 @@ use crate::learners::ruler::Ruler;
 use crate::learners::tree::{Dice, Growth};
 use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
 use m3impute_core::{
-    Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result,
-    Run, Settings, load_matrix_model,
+    Answer, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
+    Result, Run, Settings, load_matrix_model,
 };
 pub use model::Forests;
 use rand::Rng;
@@ -101,6 +101,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     summary: "every column is learnt from the others by a forest, again and again",
     avoid: "a few rows with linear relations (`mice`), or draws that keep the spread: it gives one likely value",
     inductive: true,
+    distributions: false,
     randomised: true,
     slow: false,
     presets: PRESETS,
@@ -200,11 +201,11 @@ impl MatrixMethod for MissForest {
         Ok(Learnt { model: Forests::new(self.params.rounds, sweeps.rulers, sweeps.order, sweeps.forests), notes })
     }
 
-    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Vec<String>> {
+    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Answer> {
         let mut sweeps = Sweeps::start(&self.params, data);
         sweeps.go(run, false)?;
         sweeps.answer(data);
-        Ok(sweeps.notes)
+        Ok(Answer { notes: sweeps.notes, ..Answer::default() })
     }
 }
 

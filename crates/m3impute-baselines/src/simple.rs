@@ -58,6 +58,7 @@ macro_rules! simple_methods {
             summary: $summary,
             avoid: $avoid,
             inductive: true,
+            distributions: false,
             randomised: false,
             slow: false,
             presets: PRESETS,

@@ -64,6 +64,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     summary: "shrunk singular values, iterated: a matrix of small nuclear norm near the observed cells",
     avoid: "columns that do not depend on each other linearly, and tables with few columns",
     inductive: true,
+    distributions: false,
     randomised: true,
     slow: false,
     presets: &[

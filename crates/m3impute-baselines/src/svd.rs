@@ -57,6 +57,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     summary: "the best approximation of low rank, iterated",
     avoid: "columns that do not depend on each other linearly, and tables with few columns",
     inductive: true,
+    distributions: false,
     randomised: true,
     slow: false,
     presets: &[

@@ -200,6 +200,8 @@ Examples:
   m3impute impute data.parquet -o filled.parquet --method knn --param neighbours=10
   m3impute impute survey.csv -o filled.csv --kind zip=categorical --ignore id --bounds age=0..120
   m3impute impute data.csv --in-place --na-col income=-99,999
+  m3impute impute data.csv -o filled.csv --method m3 --interval 0.9 --probabilities
+  m3impute impute data.csv -o filled.csv --method m3 --draws 5     writes filled.1.csv to filled.5.csv
   m3impute impute < data.csv > filled.csv";
 
 #[derive(Debug, Args)]
@@ -212,17 +214,58 @@ pub struct ImputeArgs {
     pub to: OutputArgs,
 
     /// Write the filled table over the input
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with_all = ["output", "interval", "probabilities", "draws"])]
     pub in_place: bool,
 
     #[command(flatten)]
     pub method: MethodArgs,
+    #[command(flatten)]
+    pub sureness: SurenessArgs,
     #[command(flatten)]
     pub fill: FillArgs,
     #[command(flatten)]
     pub read: ReadArgs,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// How sure a filled cell is, for methods that know: `m3impute methods` says which.
+#[derive(Clone, Debug, Args)]
+pub struct SurenessArgs {
+    /// Add columns `<column>_lower` and `<column>_upper`: the value lies between them with this probability, such as 0.9
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Uncertainty")]
+    pub interval: Option<f64>,
+
+    /// Add a column `<column>_p_<level>` for each level of a category: its probability
+    #[arg(long, help_heading = "Uncertainty")]
+    pub probabilities: bool,
+
+    /// Write so many tables, each with its holes drawn from what they may be (multiple imputation): `-o filled.csv` gives
+    /// `filled.1.csv`, `filled.2.csv`, ...
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=200),
+        conflicts_with_all = ["interval", "probabilities", "point"],
+        requires = "output",
+        help_heading = "Uncertainty"
+    )]
+    pub draws: Option<u32>,
+
+    /// What of its distribution fills a hole [default: median]
+    #[arg(long, value_name = "POINT", help_heading = "Uncertainty")]
+    pub point: Option<PointChoice>,
+}
+
+/// What of its distribution fills a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PointChoice {
+    /// The smallest absolute error
+    Median,
+    /// The smallest squared error
+    Mean,
+    /// The likeliest value
+    Mode,
 }
 
 /// Where a table goes.
@@ -265,6 +308,8 @@ pub struct FitArgs {
 Examples:
   m3impute transform new.csv --model model.m3 -o filled.csv
   tail -f log.csv | m3impute transform --model model.m3
+  m3impute transform new.csv --model model.m3 -o filled.csv --interval 0.9
+  m3impute transform new.csv --model model.m3 -o filled.csv --draws 5 --seed 1
 
 Rows are filled one by one: their order and number do not matter, and memory does not grow with them.")]
 pub struct TransformArgs {
@@ -277,6 +322,9 @@ pub struct TransformArgs {
 
     #[command(flatten)]
     pub to: OutputArgs,
+
+    #[command(flatten)]
+    pub sureness: SurenessArgs,
 
     /// Format of the input, where its extension does not say it
     #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]
@@ -618,6 +666,14 @@ fn parse_rate(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|r| *r > 0.0 && *r < 1.0)
         .ok_or_else(|| "expected a share between 0 and 1".to_owned())
+}
+
+/// A level of an interval. Distributions are written down up to one in two hundred on either side.
+fn parse_level(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|l| *l > 0.0 && *l <= 0.99)
+        .ok_or_else(|| "expected a probability above 0 and at most 0.99, such as 0.9".to_owned())
 }
 
 fn parse_seconds(text: &str) -> Result<std::time::Duration, String> {

@@ -3,6 +3,8 @@
 mod args;
 mod failure;
 mod memory;
+mod scores;
+mod sureness;
 mod table_io;
 mod terminal;
 mod verbs;

@@ -32,6 +32,11 @@ impl Manner {
         }
     }
 
+    /// Says nothing but errors.
+    pub fn quiet() -> Manner {
+        Manner { quiet: true, progress: false, color: false }
+    }
+
     /// Says a line that is no result.
     pub fn say(&self, line: impl AsRef<str>) {
         if !self.quiet {

@@ -1,8 +1,10 @@
 //! What a method believes of holes: a distribution for each, from which a point, an interval or a draw is taken.
 
-use crate::table::Table;
+use crate::run::Run;
+use crate::table::{Fnv, Table, Values};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
+use std::collections::HashMap;
 
 /// The shares of probability at which the distribution of a number is written down.
 pub const LEVELS: [f64; 21] = [
@@ -20,7 +22,7 @@ pub enum Distributions {
     Quantiles(Vec<[f64; LEVELS.len()]>),
     /// Of one out of a few values.
     Shares {
-        /// The values, rising where they are numbers; codes where they are levels.
+        /// The values, rising where they have an order; places in [`ColumnBeliefs::levels`] where they are levels.
         values: Vec<f64>,
         /// The probability of each, hole by hole. // [holes, values]
         shares: Vec<f32>,
@@ -32,6 +34,8 @@ pub enum Distributions {
 pub struct ColumnBeliefs {
     /// The column, by its place in the table.
     pub column: usize,
+    /// The levels, where its values are some: distributions and intervals name them by their places in this list.
+    pub levels: Vec<String>,
     /// Whether its values are levels without an order, of which there is no median.
     pub unordered: bool,
     /// What values are rounded to a multiple of; 0 where they are not.
@@ -42,7 +46,8 @@ pub struct ColumnBeliefs {
     pub of: Distributions,
 }
 
-/// What is believed of the holes of a table. Columns that a method has no distribution for are not there.
+/// What is believed of the holes of a table. Columns that a method has no distribution for are not there; those that
+/// have no hole are, without rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Beliefs {
     /// Column by column.
@@ -55,7 +60,7 @@ pub enum Point {
     /// The median: the smallest absolute error. The likeliest level, where levels have no order.
     #[default]
     Median,
-    /// The mean: the smallest squared error.
+    /// The mean: the smallest squared error. Levels have none: they get their median, or the likeliest.
     Mean,
     /// The likeliest value.
     Mode,
@@ -100,7 +105,8 @@ impl Distributions {
             Distributions::Quantiles(of) => {
                 let values = &of[i];
                 let after = LEVELS.partition_point(|&l| l < share);
-                if after == 0 || after == LEVELS.len() {
+                // A share that is written down gives its very value, whatever the arithmetic below would make of it.
+                if after == 0 || after == LEVELS.len() || LEVELS[after] == share {
                     return values[after.min(LEVELS.len() - 1)];
                 }
                 let (from, to) = (LEVELS[after - 1], LEVELS[after]);
@@ -165,19 +171,29 @@ impl Beliefs {
     /// table that the method has filled already.
     pub fn fill(&self, filled: &Table, point: Point) -> Table {
         self.put(filled, |column, i| match point {
-            Point::Median if column.unordered => column.of.mode(i),
-            Point::Median => column.of.quantile(i, 0.5),
-            Point::Mean if column.unordered => column.of.mode(i),
-            Point::Mean => column.of.mean(i),
             Point::Mode => column.of.mode(i),
+            Point::Median | Point::Mean if column.unordered => column.of.mode(i),
+            Point::Mean if column.levels.is_empty() => column.of.mean(i),
+            Point::Median | Point::Mean => column.of.quantile(i, 0.5),
         })
     }
 
     /// The table with each hole drawn from its distribution: one of several completed tables.
     pub fn draw(&self, filled: &Table, rng: &mut ChaCha8Rng) -> Table {
+        self.put(filled, |column, i| column.of.quantile(i, share_of(rng)))
+    }
+
+    /// [`Beliefs::draw`] number `number` for rows that may come in any order and in any chunks: what is drawn for a hole
+    /// depends on the run's seed, the number of the draw, the column, and what `rows`, the table before it was filled,
+    /// has observed in the hole's own row. Rows in which the same is observed are drawn alike.
+    pub fn draw_rows(&self, rows: &Table, filled: &Table, run: &Run, number: u64) -> Table {
+        let own = hashes_of_rows(rows);
         self.put(filled, |column, i| {
-            let share = (f64::from(rng.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0);
-            column.of.quantile(i, share)
+            let mut hash = Fnv::default();
+            hash.bytes(&own[column.rows[i]].to_le_bytes());
+            hash.bytes(&number.to_le_bytes());
+            hash.bytes(rows.schema().columns()[column.column].name.as_bytes());
+            column.of.quantile(i, share_of(&mut run.rng("draw of a row", hash.0)))
         })
     }
 
@@ -195,12 +211,71 @@ impl Beliefs {
     fn put(&self, filled: &Table, mut value: impl FnMut(&ColumnBeliefs, usize) -> f64) -> Table {
         let mut out = filled.clone();
         for column in &self.columns {
+            // The table may have its levels in another order, or not all of them.
+            let levels = filled.schema().columns()[column.column].levels.iter().cloned();
+            let mut places: HashMap<String, usize> = levels.zip(0..).collect();
             for (i, &row) in column.rows.iter().enumerate() {
-                out.fill(row, column.column, column.rounded(value(column, i)));
+                let value = column.rounded(value(column, i));
+                let Some(level) = column.levels.get(value as usize) else {
+                    out.fill(row, column.column, value);
+                    continue;
+                };
+                match places.get(level) {
+                    Some(&place) => out.fill(row, column.column, place as f64),
+                    None => {
+                        out.fill_with_level(row, column.column, level);
+                        places.insert(level.clone(), places.len());
+                    }
+                }
             }
         }
         out
     }
+}
+
+impl Interval {
+    /// The same intervals, made wide enough to hold what was filled: the mean of a skewed distribution may lie outside
+    /// of its middle.
+    pub fn around(mut self, filled: &Table) -> Interval {
+        if filled.schema().columns()[self.column].levels.is_empty() {
+            for (i, &row) in self.rows.iter().enumerate() {
+                let point = filled.number(row, self.column);
+                self.lower[i] = self.lower[i].min(point);
+                self.upper[i] = self.upper[i].max(point);
+            }
+        }
+        self
+    }
+}
+
+/// A share of probability, drawn evenly.
+fn share_of(rng: &mut ChaCha8Rng) -> f64 {
+    (f64::from(rng.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// A number for each row that depends on its observed values and the names of their columns, not on the order of either.
+fn hashes_of_rows(table: &Table) -> Vec<u64> {
+    let mut sums = vec![0_u64; table.rows()];
+    for (j, spec) in table.schema().columns().iter().enumerate() {
+        let mut named = Fnv::default();
+        named.bytes(spec.name.as_bytes());
+        let hash = |bytes: &[u8]| {
+            let mut hash = Fnv(named.0);
+            hash.bytes(bytes);
+            hash.0
+        };
+        let levels: Vec<u64> = spec.levels.iter().map(|level| hash(level.as_bytes())).collect();
+        let observed = table.observed().column(j);
+        for (i, sum) in sums.iter_mut().enumerate().filter(|(i, _)| observed[*i]) {
+            let own = match table.values(j) {
+                Values::Numbers(v) => hash(&v[i].to_bits().to_le_bytes()),
+                Values::Codes(c) => levels.get(c[i] as usize).copied().unwrap_or_default(),
+                Values::Opaque => 0,
+            };
+            *sum = sum.wrapping_add(own);
+        }
+    }
+    sums
 }
 
 #[cfg(test)]
@@ -220,13 +295,15 @@ mod tests {
             Table::new(schema, vec![Column::numbers([None, Some(7.0)]), Column::codes([None, Some(0)])]).unwrap();
         let x = ColumnBeliefs {
             column: 0,
+            levels: Vec::new(),
             unordered: false,
             step: 1.0,
             rows: vec![0],
             of: Distributions::Quantiles(vec![LEVELS.map(|l| 100.0 * l)]),
         };
         let of = Distributions::Shares { values: vec![0.0, 1.0], shares: vec![0.25, 0.75] };
-        let level = ColumnBeliefs { column: 1, unordered: true, step: 0.0, rows: vec![0], of };
+        let levels = ["a", "b"].map(str::to_owned).to_vec();
+        let level = ColumnBeliefs { column: 1, levels, unordered: true, step: 1.0, rows: vec![0], of };
         (table, Beliefs { columns: vec![x, level] })
     }
 
@@ -245,6 +322,49 @@ mod tests {
         let intervals = beliefs.intervals(0.8);
         assert_eq!(intervals.len(), 1);
         assert_eq!((intervals[0].lower[0], intervals[0].upper[0]), (10.0, 90.0));
+    }
+
+    #[test]
+    fn an_interval_is_made_to_hold_what_was_filled() {
+        let (mut table, beliefs) = beliefs();
+        table.fill(0, 0, 95.0);
+        let interval = beliefs.intervals(0.8).remove(0).around(&table);
+        assert_eq!((interval.lower[0], interval.upper[0]), (10.0, 95.0));
+    }
+
+    #[test]
+    fn levels_are_put_by_their_names() {
+        let (table, beliefs) = beliefs();
+        let mut schema = table.schema().clone();
+        schema.column_mut(1).levels = vec!["c".to_owned(), "b".to_owned()];
+        let filled = beliefs.fill(&table.clone().with_schema(schema.clone()).unwrap(), Point::Median);
+        assert_eq!(filled.number(0, 1), 1.0);
+        schema.column_mut(1).levels = vec!["c".to_owned()];
+        let filled = beliefs.fill(&table.with_schema(schema).unwrap(), Point::Median);
+        assert_eq!(filled.schema().columns()[1].levels[filled.number(0, 1) as usize], "b");
+    }
+
+    #[test]
+    fn a_draw_of_a_row_depends_on_the_row_and_the_number_alone() {
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), ColumnSpec::new("y", Kind::Continuous)]);
+        let y = (0..4).map(|i| Some(f64::from(i % 3)));
+        let table = Table::new(schema.unwrap(), vec![Column::numbers([None; 4]), Column::numbers(y)]).unwrap();
+        let of = |rows: &[usize]| {
+            let table = table.select_rows(rows);
+            let of = Distributions::Quantiles(vec![LEVELS; rows.len()]);
+            let rows = (0..rows.len()).collect();
+            let x = ColumnBeliefs { column: 0, levels: Vec::new(), unordered: false, step: 0.0, rows, of };
+            (table, Beliefs { columns: vec![x] })
+        };
+        let draw = |rows: &[usize], seed: u64, number: u64| -> Vec<f64> {
+            let (table, beliefs) = of(rows);
+            let drawn = beliefs.draw_rows(&table, &table, &Run::new(seed, 1).unwrap(), number);
+            (0..rows.len()).map(|i| drawn.number(i, 0)).collect()
+        };
+        let all = draw(&[0, 1, 2, 3], 7, 1);
+        assert_eq!(draw(&[2, 0], 7, 1), [all[2], all[0]]);
+        assert_eq!(all[0], all[3], "the same is observed in both");
+        assert!(all[0] != all[1] && all != draw(&[0, 1, 2, 3], 7, 2) && all != draw(&[0, 1, 2, 3], 8, 1));
     }
 
     #[test]

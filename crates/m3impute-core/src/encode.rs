@@ -5,6 +5,7 @@
 
 use crate::beliefs::{Beliefs, ColumnBeliefs, Distributions};
 use crate::error::{Error, Result};
+use crate::held_out::{ColumnScore, HeldOut, Measure};
 use crate::imputer::Fallback;
 use crate::schema::{ColumnSpec, Kind, Schema};
 use crate::table::{Table, Values};
@@ -304,49 +305,73 @@ impl Encoder {
         Ok((out, fallbacks))
     }
 
-    /// The distributions of features as those of the holes of a table. `filled` is what [`Encoder::decode`] made of it.
+    /// The distributions of what features lack as those of the holes of a table, of which `data` is the encoding.
     ///
     /// # Errors
     /// When a column that the encoder knows is not there, or is of another type.
     pub(crate) fn beliefs(
         &self,
         table: &Table,
-        filled: &Table,
+        data: &Encoded,
         of: Vec<Distributions>,
         finish: Finish,
     ) -> Result<Beliefs> {
-        // Filling may have taught the table levels that it did not have.
-        let map = self.matching(filled)?;
-        let mut columns = Vec::new();
-        for (feature, of) in self.features.iter().zip(of) {
+        let map = self.matching(table)?;
+        let (mut columns, w) = (Vec::new(), data.width());
+        for (f, (feature, of)) in self.features.iter().zip(of).enumerate() {
             let (spec, known) = (&self.schema.columns()[feature.column], &self.known[feature.column]);
-            let (column, codes) = &map[feature.column];
-            if !spec.is_filled() || of.is_empty() {
+            let column = map[feature.column].0;
+            if !spec.is_filled() {
                 continue;
             }
+            // A level that was never seen is no number, but it is no hole either.
+            let lacking = (0..table.rows()).filter(|i| !data.observed[i * w + f]);
+            let (rows, holes): (Vec<usize>, Vec<usize>) = lacking
+                .enumerate()
+                .filter(|(_, i)| !table.observed().get(*i, column))
+                .map(|(place, i)| (i, place))
+                .unzip();
             let value = |x: f64| known.finish(spec, x * feature.scale + feature.centre, finish);
             let of = match of {
                 Distributions::Quantiles(of) => {
-                    Distributions::Quantiles(of.into_iter().map(|q| q.map(value)).collect())
+                    Distributions::Quantiles(holes.iter().map(|&h| of[h].map(value)).collect())
                 }
                 Distributions::Shares { values, shares } => {
-                    let finished = values.iter().map(|&v| value(v));
-                    if spec.kind.has_levels() {
-                        shares_of_known_levels(finished.map(|v| codes.iter().position(|&c| c == v)), &shares)
-                    } else {
-                        Distributions::Shares { values: finished.collect(), shares }
-                    }
+                    let width = values.len();
+                    let shares = holes.iter().flat_map(|h| &shares[h * width..(h + 1) * width]).copied().collect();
+                    Distributions::Shares { values: values.into_iter().map(value).collect(), shares }
                 }
             };
+            let has_levels = spec.kind.has_levels();
             columns.push(ColumnBeliefs {
-                column: *column,
-                unordered: spec.kind.has_levels() && spec.kind != Kind::Ordered && spec.levels.len() > 2,
-                step: if finish.round && !spec.kind.has_levels() { spec.step } else { 0.0 },
-                rows: (0..table.rows()).filter(|&i| !table.observed().get(i, *column)).collect(),
+                column,
+                levels: spec.levels.clone(),
+                unordered: has_levels && spec.kind != Kind::Ordered,
+                step: match finish.round {
+                    _ if has_levels => 1.0,
+                    true => spec.step,
+                    false => 0.0,
+                },
+                rows,
                 of,
             });
         }
         Ok(Beliefs { columns })
+    }
+
+    /// The scores of features as those of the columns that are to be filled.
+    pub(crate) fn scores(&self, of: Vec<HeldOut>) -> Vec<ColumnScore> {
+        let score = |(feature, held_out): (&Feature, HeldOut)| {
+            let spec = &self.schema.columns()[feature.column];
+            let (measure, unit) = match feature.meaning {
+                Meaning::Number => (Measure::AbsoluteError, feature.scale),
+                Meaning::Category(_) => (Measure::LogLoss, 1.0),
+                Meaning::Flag(_) => return None,
+            };
+            let (column, kind) = (spec.name.clone(), spec.kind);
+            spec.is_filled().then(|| ColumnScore { column, kind, measure, held_out: held_out.times(unit) })
+        };
+        self.features.iter().zip(of).filter_map(score).collect()
     }
 
     /// The value that a row's features stand for; none where the method left them `NaN`.
@@ -431,19 +456,6 @@ impl Encoder {
         }
         Ok(())
     }
-}
-
-/// Shares of levels by their places in the table; those that the table does not have leave theirs to the others.
-fn shares_of_known_levels(places: impl Iterator<Item = Option<usize>>, shares: &[f32]) -> Distributions {
-    let places: Vec<Option<usize>> = places.collect();
-    let values: Vec<f64> = places.iter().flatten().map(|&p| p as f64).collect();
-    let mut kept = Vec::with_capacity(shares.len());
-    for row in shares.chunks_exact(places.len().max(1)) {
-        let known = row.iter().zip(&places).filter(|(_, place)| place.is_some()).map(|(share, _)| *share);
-        let total: f32 = known.clone().sum();
-        kept.extend(known.map(|share| if total > 0.0 { share / total } else { 1.0 / values.len() as f32 }));
-    }
-    Distributions::Shares { values, shares: kept }
 }
 
 impl Known {

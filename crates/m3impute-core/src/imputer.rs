@@ -3,6 +3,7 @@
 use crate::beliefs::Beliefs;
 use crate::encode::Finish;
 use crate::error::{Error, Result, nearest};
+use crate::held_out::ColumnScore;
 use crate::model_file::ModelFile;
 use crate::run::Run;
 use crate::schema::Schema;
@@ -26,6 +27,11 @@ pub trait Imputer: Debug + Send + Sync {
     /// # Errors
     /// When the table cannot be filled, or the run is cancelled.
     fn impute(&self, table: &Table, run: &mut Run) -> Result<Imputation>;
+
+    /// Whether it has a distribution for every hole once it is fitted: see [`FittedImputer::believe`].
+    fn believes(&self) -> bool {
+        false
+    }
 
     /// The same method as one that can be fitted once and used on new rows, where it honestly can.
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
@@ -53,12 +59,22 @@ pub trait FittedImputer: Debug + Send + Sync {
     /// When the rows lack a column of the model, or the run is cancelled.
     fn transform(&self, rows: &Table, run: &mut Run) -> Result<Imputation>;
 
+    /// Whether [`FittedImputer::believe`] has an answer.
+    fn believes(&self) -> bool {
+        false
+    }
+
     /// [`FittedImputer::transform`] with a distribution for every hole, where the method has them.
     ///
     /// # Errors
     /// As [`FittedImputer::transform`].
     fn believe(&self, _rows: &Table, _run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
         Ok(None)
+    }
+
+    /// How well it did on cells that were held out while it learnt, column by column; empty where it held none out.
+    fn scores(&self) -> Vec<ColumnScore> {
+        Vec::new()
     }
 
     /// What was filled or decided in another way than asked while fitting.
@@ -88,6 +104,8 @@ pub struct Imputation {
     pub fallbacks: Vec<Fallback>,
     /// What else a user should know, a sentence each.
     pub notes: Vec<String>,
+    /// How well the method did on cells that were held out while it learnt this table; empty where it held none out.
+    pub scores: Vec<ColumnScore>,
 }
 
 /// Cells of one column that were filled in another way than asked, or left.
@@ -124,6 +142,8 @@ pub struct MethodSpec {
     pub avoid: &'static str,
     /// Whether it can be fitted once and used on new rows.
     pub inductive: bool,
+    /// Whether it knows a distribution for every hole, in one of its presets at least: intervals, probabilities, draws.
+    pub distributions: bool,
     /// Whether the seed matters.
     pub randomised: bool,
     /// Whether the default preset trains for minutes even on a small table: a comparison of all methods leaves it out

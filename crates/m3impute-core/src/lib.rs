@@ -6,6 +6,7 @@
 pub mod beliefs;
 pub mod encode;
 mod error;
+mod held_out;
 mod imputer;
 mod matrix_method;
 mod metrics;
@@ -18,11 +19,12 @@ mod table;
 pub use beliefs::{Beliefs, Point};
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
+pub use held_out::{ColumnScore, HeldOut, Measure, Single};
 pub use imputer::{
     Expect, Fallback, FinishChoice, FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec, ParamSpec,
     Settings,
 };
-pub use matrix_method::{Learnt, MatrixImputer, MatrixMethod, MatrixModel, load_matrix_model};
+pub use matrix_method::{Answer, Learnt, MatrixImputer, MatrixMethod, MatrixModel, load_matrix_model};
 pub use metrics::{Score, score};
 pub use model_file::{Header, ModelFile, Tensor};
 pub use run::{Cancel, Observer, Progress, Run};

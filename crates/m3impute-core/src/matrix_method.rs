@@ -4,6 +4,7 @@
 use crate::beliefs::{Beliefs, Distributions};
 use crate::encode::{Encoded, Encoder, Encoding, Finish};
 use crate::error::{Error, Result};
+use crate::held_out::{ColumnScore, HeldOut};
 use crate::imputer::{FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec};
 use crate::model_file::{Header, ModelFile, Tensor};
 use crate::run::Run;
@@ -40,13 +41,23 @@ pub trait MatrixMethod: Debug + Send + Sync + 'static {
     fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Self::Model>>;
 
     /// Puts the same answers as [`MatrixMethod::fit`] where `data.observed` is false, without a model for new rows;
-    /// returns what is to be said. For methods whose model costs more than the answers.
+    /// returns what is to be said of them. For methods whose model costs more than the answers.
     ///
     /// # Errors
     /// When it cannot learn, or the run is cancelled.
-    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Vec<String>> {
-        Ok(self.fit(data, run)?.notes)
+    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Answer> {
+        let Learnt { model, notes } = self.fit(data, run)?;
+        Ok(Answer { notes, scores: model.scores() })
     }
+}
+
+/// What there is to say of answers.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// A sentence each.
+    pub notes: Vec<String>,
+    /// How good they are: see [`MatrixModel::scores`].
+    pub scores: Vec<HeldOut>,
 }
 
 /// A model, and what is to be said about how it was learnt.
@@ -67,6 +78,9 @@ impl<M> Learnt<M> {
 
 /// What a [`MatrixMethod`] has learnt.
 pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
+    /// Whether [`MatrixModel::believe`] has an answer.
+    const BELIEVES: bool = false;
+
     /// Puts answers where `rows.observed` is false, each row by itself.
     ///
     /// # Errors
@@ -80,6 +94,11 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
     /// When the run is cancelled.
     fn believe(&self, _rows: &mut Encoded, _run: &mut Run) -> Result<Option<Vec<Distributions>>> {
         Ok(None)
+    }
+
+    /// What held-out cells say of each feature, in the units of the encoded matrix; empty where none were held out.
+    fn scores(&self) -> Vec<HeldOut> {
+        Vec::new()
     }
 
     /// The state: JSON for what is small, tensors for what is large.
@@ -133,9 +152,13 @@ impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
         run.check()?;
         let encoder = Encoder::fit(table, self.method.encoding())?;
         let mut data = encoder.encode(table)?;
-        let notes = if data.width() == 0 { Vec::new() } else { self.method.answer(&mut data, run)? };
+        let answer = if data.width() == 0 { Answer::default() } else { self.method.answer(&mut data, run)? };
         let (table, fallbacks) = encoder.decode(table, &data, self.finish, M::SPEC.name)?;
-        Ok(Imputation { table, fallbacks, notes })
+        Ok(Imputation { table, fallbacks, notes: answer.notes, scores: encoder.scores(answer.scores) })
+    }
+
+    fn believes(&self) -> bool {
+        M::Model::BELIEVES
     }
 
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
@@ -174,17 +197,30 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
             model.fill(&mut data, run)?;
         }
         let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, M::SPEC.name)?;
-        Ok(Imputation { table, fallbacks, notes: Vec::new() })
+        Ok(Imputation { table, fallbacks, notes: Vec::new(), scores: Vec::new() })
+    }
+
+    fn believes(&self) -> bool {
+        M::Model::BELIEVES
     }
 
     fn believe(&self, rows: &Table, run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
         run.check()?;
+        if !M::Model::BELIEVES {
+            return Ok(None);
+        }
         let mut data = self.encoder.encode(rows)?;
-        let Some(model) = &self.model else { return Ok(None) };
-        let Some(of) = model.believe(&mut data, run)? else { return Ok(None) };
+        let of = match &self.model {
+            Some(model) => model.believe(&mut data, run)?.unwrap_or_default(),
+            None => Vec::new(),
+        };
         let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, M::SPEC.name)?;
-        let beliefs = self.encoder.beliefs(rows, &table, of, self.finish)?;
-        Ok(Some((Imputation { table, fallbacks, notes: Vec::new() }, beliefs)))
+        let beliefs = self.encoder.beliefs(rows, &data, of, self.finish)?;
+        Ok(Some((Imputation { table, fallbacks, notes: Vec::new(), scores: Vec::new() }, beliefs)))
+    }
+
+    fn scores(&self) -> Vec<ColumnScore> {
+        self.encoder.scores(self.model.as_ref().map_or_else(Vec::new, MatrixModel::scores))
     }
 
     fn notes(&self) -> &[String] {

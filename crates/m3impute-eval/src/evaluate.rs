@@ -280,7 +280,12 @@ mod tests {
 
         fn impute(&self, table: &Table, run: &mut Run) -> Result<Imputation> {
             run.check()?;
-            Ok(Imputation { table: (self.1)(table, run)?, fallbacks: Vec::new(), notes: Vec::new() })
+            Ok(Imputation {
+                table: (self.1)(table, run)?,
+                fallbacks: Vec::new(),
+                notes: Vec::new(),
+                scores: Vec::new(),
+            })
         }
     }
 
@@ -291,6 +296,7 @@ mod tests {
                 summary: "",
                 avoid: "",
                 inductive: false,
+                distributions: false,
                 randomised: false,
                 slow: false,
                 presets: &[("default", "")],

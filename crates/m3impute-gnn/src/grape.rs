@@ -73,6 +73,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     summary: "GRAPE: a graph network of rows and columns",
     avoid: "hurry: 20,000 epochs as published take minutes for a small table and hours for a large one",
     inductive: true,
+    distributions: false,
     randomised: true,
     slow: true,
     presets: &[

@@ -36,6 +36,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     summary: "M3-Impute, refined: graph networks, forests and lines that learn from each other, mixed on held-out cells",
     avoid: "hurry on large tables: `missforest` or `mice` answer sooner; `--preset fast` is between",
     inductive: true,
+    distributions: true,
     randomised: true,
     slow: true,
     presets: &[

@@ -6,7 +6,7 @@ use crate::findings::Finding;
 use crate::na::{Missing, shown};
 use crate::number::{self, Number};
 use crate::options::{ColumnReading, Infinities};
-use m3impute_core::{Column, ColumnSpec, Kind, MISSING_CODE, Table, Values};
+use m3impute_core::{Column, ColumnSpec, Kind, MISSING_CODE, Table};
 use std::collections::HashMap;
 
 /// A column that was read.
@@ -188,16 +188,18 @@ pub(crate) fn filled_text(filled: &Table, row: usize, col: usize, reading: &Colu
     if !filled.observed().get(row, col) {
         return None;
     }
-    let spec = &filled.schema().columns()[col];
-    match filled.values(col) {
-        Values::Opaque => None,
-        Values::Codes(codes) => spec.levels.get(codes[row] as usize).cloned(),
-        Values::Numbers(values) if spec.kind == Kind::Datetime => {
-            reading.moment.unwrap_or_else(|| iso(spec.step)).write(values[row])
-        }
-        Values::Numbers(values) => {
+    value_text(&filled.schema().columns()[col], filled.number(row, col), reading)
+}
+
+/// The text of a value of a column: a number, a moment, or the code of a level.
+pub(crate) fn value_text(spec: &ColumnSpec, value: f64, reading: &ColumnReading) -> Option<String> {
+    match spec.kind {
+        Kind::Identifier | Kind::Text => None,
+        kind if kind.has_levels() => spec.levels.get(value as usize).cloned(),
+        Kind::Datetime => reading.moment.unwrap_or_else(|| iso(spec.step)).write(value),
+        kind => {
             let point = if reading.decimal_comma { b',' } else { b'.' };
-            Some(number::write(values[row], spec.kind == Kind::Integer, reading.decimals, point))
+            Some(number::write(value, kind == Kind::Integer, reading.decimals, point))
         }
     }
 }

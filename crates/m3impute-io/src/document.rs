@@ -63,7 +63,7 @@ impl Document {
     /// # Errors
     /// When a filled value does not fit the type of its column.
     pub fn filled_batches(&self, change: Change<'_>) -> Result<Vec<RecordBatch>> {
-        crate::arrow::changed_batches(self, change, &[])
+        crate::arrow::changed_batches(self, change, &[], &[])
     }
 
     /// The rows in which a column has no value. A level that training never saw is a value.

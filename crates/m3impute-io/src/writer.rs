@@ -4,6 +4,7 @@ use crate::arrow::{self, BatchWriter};
 use crate::csv;
 use crate::document::{Change, Document, Source};
 use crate::error::{Error, Result};
+use crate::extra::ExtraColumn;
 use crate::format::Format;
 use std::fmt;
 use std::io::Write;
@@ -39,10 +40,23 @@ impl<'a> DocumentWriter<'a> {
     /// # Errors
     /// When the bytes cannot be written, or the format cannot hold a column.
     pub fn write(&mut self, document: &Document, change: Change<'_>) -> Result<()> {
-        if self.format.is_text() { self.write_text(document, change) } else { self.write_batches(document, change) }
+        self.write_with(document, change, &[])
     }
 
-    fn write_text(&mut self, document: &Document, change: Change<'_>) -> Result<()> {
+    /// [`DocumentWriter::write`], with further columns after the document's own. Every chunk of a document has the same
+    /// ones.
+    ///
+    /// # Errors
+    /// As [`DocumentWriter::write`].
+    pub fn write_with(&mut self, document: &Document, change: Change<'_>, extras: &[ExtraColumn]) -> Result<()> {
+        if self.format.is_text() {
+            self.write_text(document, change, extras)
+        } else {
+            self.write_batches(document, change, extras)
+        }
+    }
+
+    fn write_text(&mut self, document: &Document, change: Change<'_>, extras: &[ExtraColumn]) -> Result<()> {
         let (first, mut to) = match std::mem::replace(&mut self.to, To::Broken) {
             To::Fresh(to) => (true, to),
             To::Text(to) => (false, to),
@@ -56,11 +70,11 @@ impl<'a> DocumentWriter<'a> {
                     (_, Format::Tsv) if own == b'\t' => b',',
                     _ => own,
                 };
-                csv::write_text(document, source, change, delimiter, &self.drop, first)?
+                csv::write_text(document, source, change, delimiter, (&self.drop, extras), first)?
             }
             Source::Arrow(_) => {
                 let delimiter = if self.format == Format::Tsv { b'\t' } else { b',' };
-                arrow::write_as_text(document, change, delimiter, &self.drop, first)?
+                arrow::write_as_text(document, change, delimiter, (&self.drop, extras), first)?
             }
         };
         to.write_all(&bytes).map_err(Error::Output)?;
@@ -68,8 +82,8 @@ impl<'a> DocumentWriter<'a> {
         Ok(())
     }
 
-    fn write_batches(&mut self, document: &Document, change: Change<'_>) -> Result<()> {
-        let batches = arrow::changed_batches(document, change, &self.drop)?;
+    fn write_batches(&mut self, document: &Document, change: Change<'_>, extras: &[ExtraColumn]) -> Result<()> {
+        let batches = arrow::changed_batches(document, change, &self.drop, extras)?;
         let mut writer = match std::mem::replace(&mut self.to, To::Broken) {
             To::Fresh(to) => {
                 let Some(first) = batches.first() else {

@@ -1,7 +1,8 @@
 //! The checks pass a method that keeps the contract, and catch ones that do not.
 
 use crate::CHECKS;
-use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::beliefs::{Distributions, LEVELS};
+use m3impute_core::encode::{Constants, Feature, Layout, Meaning, Scale};
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Imputation, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel,
     MethodSpec, ModelFile, ParamSpec, Result, Run, Settings, Table, Tensor, load_matrix_model,
@@ -24,6 +25,7 @@ static TOY: MethodSpec = MethodSpec {
     summary: "a share of the mean",
     avoid: "outside of tests",
     inductive: true,
+    distributions: true,
     randomised: false,
     slow: false,
     presets: &[("default", "the mean"), ("paper", "the mean, as it is")],
@@ -50,7 +52,7 @@ impl MatrixMethod for Toy {
     }
 
     fn encoding(&self) -> Encoding {
-        Encoding { layout: Layout::Flags, scale: Scale::Raw, constants: Constants::Leave }
+        Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
     }
 
     fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<ToyModel>> {
@@ -63,6 +65,8 @@ impl MatrixMethod for Toy {
 }
 
 impl MatrixModel for ToyModel {
+    const BELIEVES: bool = true;
+
     fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
         run.check()?;
         let w = rows.width();
@@ -70,6 +74,22 @@ impl MatrixModel for ToyModel {
             *x = self.0[at % w];
         }
         Ok(())
+    }
+
+    /// Numbers are evenly spread by one around the mean, levels all alike.
+    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+        self.fill(rows, run)?;
+        let of = |(f, feature): (usize, &Feature)| {
+            let holes = rows.missing_in(f);
+            match feature.meaning {
+                Meaning::Category(levels) => Distributions::Shares {
+                    values: (0..levels).map(f64::from).collect(),
+                    shares: vec![1.0 / levels as f32; holes * levels as usize],
+                },
+                _ => Distributions::Quantiles(vec![LEVELS.map(|l| self.0[f] + 2.0 * l - 1.0); holes]),
+            }
+        };
+        Ok(Some(rows.features.iter().enumerate().map(of).collect()))
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
@@ -100,6 +120,7 @@ enum Fault {
     FillsIgnoredColumns,
     GivesUpWithoutTime,
     IgnoresParameters,
+    PromisesDistributions,
 }
 
 #[derive(Debug)]
@@ -150,6 +171,7 @@ macro_rules! faulty {
         static SPEC: MethodSpec = MethodSpec {
             name: "faulty",
             inductive: false,
+            distributions: matches!(Fault::$fault, Fault::PromisesDistributions),
             build: |settings| {
                 let asked = match Fault::$fault {
                     Fault::IgnoresParameters => Settings::default(),
@@ -168,6 +190,7 @@ const TOY_ROW: MethodSpec = MethodSpec {
     summary: "a share of the mean",
     avoid: "outside of tests",
     inductive: true,
+    distributions: false,
     randomised: false,
     slow: false,
     presets: &[("default", "the mean")],
@@ -194,6 +217,7 @@ fn faults_are_caught_by_the_check_that_is_about_them() {
         (faulty!(FillsIgnoredColumns), "columns_not_to_fill_keep_their_holes"),
         (faulty!(GivesUpWithoutTime), "a_budget_of_zero_still_fills"),
         (faulty!(IgnoresParameters), "an_unknown_parameter_is_named_with_the_nearest"),
+        (faulty!(PromisesDistributions), "the_row_says_whether_there_are_distributions"),
     ];
     for (spec, name) in cases {
         let check = CHECKS.iter().find(|c| c.name == name).expect("a check of that name");

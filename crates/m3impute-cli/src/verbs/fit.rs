@@ -2,6 +2,7 @@
 
 use crate::args::FitArgs;
 use crate::failure::{Failure, Outcome};
+use crate::scores;
 use crate::table_io::{self, Target};
 use crate::terminal::{Manner, bytes, count};
 use m3impute::{Cancel, Error};
@@ -24,6 +25,7 @@ pub fn fit(args: &FitArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let fitted = inductive.fit(document.table(), &mut run)?;
     bar.clear();
     fitted.notes().iter().for_each(|note| manner.note(note));
+    scores::say(&fitted.scores(), manner);
 
     let mut file = fitted.to_file()?;
     file.header.reading =

@@ -2,17 +2,24 @@
 
 use crate::args::{EmptyColumns, ImputeArgs};
 use crate::failure::Outcome;
-use crate::table_io::{self, Target};
+use crate::scores;
+use crate::sureness::{self, Output};
+use crate::table_io;
 use crate::terminal::{Manner, count, percent};
-use m3impute::Cancel;
-use m3impute_io::Change;
+use m3impute::{Beliefs, Cancel, Error, Imputation, Imputer, Run, Table};
+use m3impute_io::{Change, DocumentWriter};
 use std::time::Instant;
 
 pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let spec = m3impute::method(&args.method.method)?;
     let method = (spec.build)(&table_io::settings(&args.method.tuning, args.fill.empty_columns))?;
-    let target = Target::open(args.to.output.as_deref(), &input, args.in_place)?;
+    if args.sureness.is_asked() && !method.believes() {
+        let preset = args.method.tuning.preset.as_deref().filter(|_| spec.distributions);
+        let whose = preset.map_or_else(|| format!("`{}`", spec.name), |p| format!("preset `{p}` of `{}`", spec.name));
+        return Err(args.sureness.refused(&whose, "say `--method NAME`"));
+    }
+    let output = Output::open(&args.sureness, &args.to, &input, args.in_place)?;
 
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
     let table = document.table();
@@ -32,7 +39,11 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let started = Instant::now();
     let bar = manner.bar();
     let mut run = table_io::run(&args.run, &bar, cancel)?;
-    let imputation = method.impute(table, &mut run)?;
+    let (imputation, beliefs) = if args.sureness.is_asked() {
+        believe(method.as_ref(), table, &mut run)?
+    } else {
+        (method.impute(table, &mut run)?, Beliefs::default())
+    };
     bar.clear();
     let filled = imputation.table.observed().count() - table.observed().count();
     manner.say(format!(
@@ -45,10 +56,37 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     ));
     imputation.notes.iter().for_each(|note| manner.note(note));
     table_io::say_fallbacks(manner, &imputation.fallbacks);
+    scores::say(&imputation.scores, manner);
 
     let drop = if args.fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
-    if let Some(path) = table_io::write_document(target, &args.to, &document, Change::Fill(&imputation.table), drop)? {
-        manner.say(format!("wrote {}", path.display()));
-    }
+    let written = match output {
+        Output::Draws(draws) => draws.write(&args.to, document.format(), &drop, |writers| {
+            let draw = |number| beliefs.draw(&imputation.table, &mut run.rng("draw", number));
+            sureness::write_draws(writers, &document, draw)
+        })?,
+        Output::Table(target) => {
+            let filled = args.sureness.filled(imputation.table, &beliefs);
+            let mut extras = args.sureness.columns(table, &filled, &beliefs, false);
+            sureness::name(&document, &mut extras, manner);
+            let format = target.format(&args.to, document.format());
+            let written = target.write(|to| {
+                let mut writer = DocumentWriter::new(Box::new(to), format, drop);
+                writer.write_with(&document, Change::Fill(&filled), &extras)?;
+                writer.finish()?;
+                Ok(())
+            })?;
+            Vec::from_iter(written)
+        }
+    };
+    sureness::say_written(&written, manner);
     Ok(())
+}
+
+/// Fills a table and says what is believed of its holes.
+fn believe(method: &dyn Imputer, table: &Table, run: &mut Run) -> Result<(Imputation, Beliefs), Error> {
+    let inductive = method.as_inductive().ok_or(Error::NotInductive { method: method.spec().name })?;
+    let fitted = inductive.fit(table, run)?;
+    let believed = fitted.believe(table, run)?;
+    let (imputation, beliefs) = believed.ok_or_else(|| Error::Bug("no distributions".to_owned()))?;
+    Ok((Imputation { notes: fitted.notes().to_vec(), scores: fitted.scores(), ..imputation }, beliefs))
 }

@@ -3,13 +3,15 @@
 use super::transform::read_model;
 use crate::args::InfoArgs;
 use crate::failure::Outcome;
+use crate::scores;
 use crate::terminal::{Manner, bytes, count, print, thousands};
-use m3impute::{Role, Tensor};
+use m3impute::{ColumnScore, Role, Tensor};
 use serde_json::json;
 
 pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
     let file = read_model(&args.model)?;
-    m3impute::load_file(&file)?; // a file whose tensors do not fit is not described as if it were whole
+    let fitted = m3impute::load_file(&file)?; // a file whose tensors do not fit is not described as if it were whole
+    let scores = fitted.scores();
     let header = &file.header;
     let numbers: usize = file.tensors.values().map(Tensor::len).sum();
     let size = std::fs::metadata(&args.model).map_or(0, |m| m.len());
@@ -19,6 +21,7 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
             "method": header.method, "format": header.format, "version": header.version, "rows": header.rows,
             "fingerprint": header.fingerprint, "params": header.params, "finish": header.finish,
             "columns": header.encoder.schema(), "notes": header.notes, "bytes": size, "tensors": tensors,
+            "distributions": fitted.believes(), "scores": scores,
         });
         return print(format!("{card:#}\n"));
     }
@@ -29,7 +32,8 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
     };
     line(format!("{}  {}", manner.style(1, &args.model.display().to_string()), bytes(size)));
     line(format!("method       {} (written by m3impute {}, format {})", header.method, header.version, header.format));
-    line(format!("learnt from  {}, fingerprint {}", count(header.rows, "row"), header.fingerprint));
+    let columns = count(header.encoder.schema().len(), "column");
+    line(format!("learnt from  {}, {columns}, fingerprint {}", count(header.rows, "row"), header.fingerprint));
     line(format!("holds        {} numbers in {}", thousands(numbers), count(file.tensors.len(), "tensor")));
     if let Some(params) = header.params.as_object().filter(|p| !p.is_empty()) {
         let said: Vec<String> = params
@@ -37,6 +41,9 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
             .map(|(k, v)| format!("{k}={}", if v.is_null() { "auto".into() } else { v.to_string() }))
             .collect();
         line(format!("parameters   {}", said.join(" ").replace('"', "")));
+    }
+    if fitted.believes() {
+        line("knows        a distribution for every hole (--interval, --probabilities, --draws)".to_owned());
     }
     line("columns".to_owned());
     for column in header.encoder.schema().columns() {
@@ -49,6 +56,12 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
         let levels =
             if column.levels.is_empty() { String::new() } else { format!(", {}", count(column.levels.len(), "level")) };
         line(format!("  {:<24} {}{levels}, {role}", column.name, column.kind));
+    }
+    if !scores.is_empty() {
+        line(format!("errors on held-out cells ({}), beside those of the typical value", scores::summary(&scores)));
+        let all: Vec<&ColumnScore> = scores.iter().collect();
+        scores::table(&all).lines().for_each(|row| line(format!(" {row}")));
+        scores::remarks(&scores).into_iter().for_each(|remark| line(format!("note: {remark}")));
     }
     header.notes.iter().for_each(|note| line(format!("note: {note}")));
     print(out)

@@ -39,6 +39,8 @@ pub fn methods(args: &MethodsArgs, manner: &Manner) -> Outcome {
 fn describe(spec: &MethodSpec, out: &mut String) {
     let _ = writeln!(out, "  Not for: {}", spec.avoid);
     let _ = writeln!(out, "  New rows: {}", if spec.inductive { "yes (fit, transform)" } else { "no" });
+    let sure = if spec.distributions { "yes (--interval, --probabilities, --draws)" } else { "no" };
+    let _ = writeln!(out, "  Uncertainty: {sure}");
     let _ = writeln!(out, "  Seed: {}", if spec.randomised { "matters" } else { "does not matter" });
     if spec.slow {
         let _ = writeln!(out, "  Time: trains for minutes or more; `evaluate` runs it only when it is named");
@@ -75,6 +77,7 @@ fn as_json(spec: &MethodSpec) -> Value {
         spec.params.iter().map(|p| json!({"name": p.name, "doc": p.doc, "expects": p.expects.to_string()})).collect();
     json!({
         "name": spec.name, "summary": spec.summary, "not_for": spec.avoid, "inductive": spec.inductive,
+        "distributions": spec.distributions,
         "randomised": spec.randomised, "slow": spec.slow, "default": spec.name == m3impute::DEFAULT_METHOD,
         "presets": presets, "params": params,
     })

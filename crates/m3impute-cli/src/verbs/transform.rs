@@ -2,10 +2,11 @@
 
 use crate::args::TransformArgs;
 use crate::failure::{Failure, Outcome};
-use crate::table_io::{self, Target};
+use crate::sureness::{self, Output};
+use crate::table_io;
 use crate::terminal::{Manner, count};
-use m3impute::{Cancel, Fallback, ModelFile};
-use m3impute_io::{Change, DocumentWriter, ReadOptions, Reading};
+use m3impute::{Beliefs, Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, Run, Table};
+use m3impute_io::{Change, ChunkReader, Document, DocumentWriter, ReadOptions, Reading};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -22,7 +23,11 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
     let reading = Reading::deserialize(&file.header.reading).map_err(|e| {
         Failure::from(m3impute::Error::ModelFile { reason: format!("how rows are read: {e}") }).at(&args.model)
     })?;
-    let target = Target::open(args.to.output.as_deref(), &input, false)?;
+    if args.sureness.is_asked() && !fitted.believes() {
+        let whose = format!("the model of `{}`", file.header.method);
+        return Err(args.sureness.refused(&whose, "fit with one of them"));
+    }
+    let output = Output::open(&args.sureness, &args.to, &input, false)?;
 
     let options = ReadOptions {
         format: args.format,
@@ -33,30 +38,38 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
     let bar = manner.bar();
     let mut run = table_io::run(&args.run, &bar, cancel)?;
     let mut chunks = m3impute_io::open_chunks(&input, &options, &reading, fitted.schema(), args.chunk)?;
-    let format = target.format(&args.to, chunks.format());
-    let mut rows = 0;
-    let mut fallbacks: Vec<Fallback> = Vec::new();
-    let written = target.write(|to| {
-        let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
-        let pool = run.pool().clone();
-        let mut next = pool.install(|| chunks.next())?;
-        while let Some(document) = next {
-            run.check()?;
-            rows += document.table().rows();
-            let fill = || -> Result<Vec<Fallback>, Failure> {
-                let imputation = fitted.transform(document.table(), &mut run)?;
-                writer.write(&document, Change::Fill(&imputation.table))?;
-                Ok(imputation.fallbacks)
-            };
-            // One chunk is read while the one before is filled and written.
-            let (ahead, filled) = pool.install(|| rayon::join(|| chunks.next(), fill));
-            add_up(&mut fallbacks, filled?);
-            next = ahead?;
+    let input_format = chunks.format();
+    let mut work = Work { fitted: fitted.as_ref(), rows: 0, fallbacks: Vec::new() };
+    let written = match output {
+        Output::Draws(draws) => draws.write(&args.to, input_format, &[], |writers| {
+            work.each(&mut chunks, &mut run, true, |document, filled, beliefs, run| {
+                let draw = |number| beliefs.draw_rows(document.table(), &filled, run, number);
+                sureness::write_draws(writers, document, draw)
+            })
+        })?,
+        Output::Table(target) => {
+            let format = target.format(&args.to, input_format);
+            let written = target.write(|to| {
+                let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
+                let mut said = false;
+                let asked = args.sureness.is_asked();
+                work.each(&mut chunks, &mut run, asked, |document, filled, beliefs, _| {
+                    let filled = args.sureness.filled(filled, &beliefs);
+                    let mut extras = args.sureness.columns(document.table(), &filled, &beliefs, true);
+                    // Every chunk has the same names: what there is to say of them is said once.
+                    let quiet = Manner::quiet();
+                    sureness::name(document, &mut extras, if said { &quiet } else { manner });
+                    said = true;
+                    Ok(writer.write_with(document, Change::Fill(&filled), &extras)?)
+                })?;
+                writer.finish()?;
+                Ok(())
+            })?;
+            Vec::from_iter(written)
         }
-        writer.finish()?;
-        Ok(())
-    })?;
+    };
     bar.clear();
+    let Work { rows, fallbacks, .. } = work;
     table_io::say_findings(manner, chunks.findings());
     table_io::say_fallbacks(manner, &fallbacks);
     // Levels that training never saw are unknown to the model, but they are no holes.
@@ -64,10 +77,49 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
     let left: usize = fallbacks.iter().filter(|f| f.is_left()).map(|f| f.cells).sum();
     let filled = holes.saturating_sub(left);
     manner.say(format!("filled {} in {} with `{}`", count(filled, "cell"), count(rows, "row"), file.header.method));
-    if let Some(path) = written {
-        manner.say(format!("wrote {}", path.display()));
-    }
+    sureness::say_written(&written, manner);
     Ok(())
+}
+
+/// Chunks on their way through a model.
+struct Work<'a> {
+    fitted: &'a dyn FittedImputer,
+    rows: usize,
+    fallbacks: Vec<Fallback>,
+}
+
+impl Work<'_> {
+    /// Fills every chunk and hands it on, with what is believed of its holes where that is asked.
+    fn each(
+        &mut self,
+        chunks: &mut ChunkReader,
+        run: &mut Run,
+        believing: bool,
+        mut hand_on: impl FnMut(&Document, Table, Beliefs, &Run) -> Outcome + Send,
+    ) -> Outcome {
+        let pool = run.pool().clone();
+        let mut next = pool.install(|| chunks.next())?;
+        while let Some(document) = next {
+            run.check()?;
+            self.rows += document.table().rows();
+            let fill = || -> Result<Vec<Fallback>, Failure> {
+                let (imputation, beliefs) = if believing {
+                    let believed = self.fitted.believe(document.table(), run)?;
+                    believed.ok_or_else(|| Error::Bug("no distributions".to_owned()))?
+                } else {
+                    (self.fitted.transform(document.table(), run)?, Beliefs::default())
+                };
+                let Imputation { table, fallbacks, .. } = imputation;
+                hand_on(&document, table, beliefs, run)?;
+                Ok(fallbacks)
+            };
+            // One chunk is read while the one before is filled and written.
+            let (ahead, filled) = pool.install(|| rayon::join(|| chunks.next(), fill));
+            add_up(&mut self.fallbacks, filled?);
+            next = ahead?;
+        }
+        Ok(())
+    }
 }
 
 /// The same thing said of several chunks is said once.

@@ -3,4 +3,5 @@
 mod bad_input;
 mod pages;
 mod program;
+mod sureness;
 mod verbs;

@@ -38,7 +38,7 @@ fn a_pipe_gives_the_bytes_of_a_file() {
 #[test]
 fn fit_and_transform_fill_rows_in_any_chunks() {
     let folder = Folder::with("penguins.csv", penguins());
-    let quick = ["--param", "epochs=2", "--param", "width=8"];
+    let quick = ["--preset", "paper", "--param", "epochs=2", "--param", "width=8"];
     for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "m3", "grape"] {
         let quick = if ["m3", "grape"].contains(&method) { &quick[..] } else { &[] };
         folder.run(&[&["fit", "penguins.csv", "-o", "model.m3", "--method", method], quick].concat()).done();
@@ -232,7 +232,18 @@ fn an_interrupt_while_a_model_trains_leaves_the_old_one_whole() {
     let folder = Folder::with("penguins.csv", penguins());
     folder.write("model.m3", "old");
     let mut child = folder
-        .command(&["fit", "penguins.csv", "-o", "model.m3", "--method", "m3", "--progress", "always"])
+        .command(&[
+            "fit",
+            "penguins.csv",
+            "-o",
+            "model.m3",
+            "--method",
+            "m3",
+            "--preset",
+            "paper",
+            "--progress",
+            "always",
+        ])
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();

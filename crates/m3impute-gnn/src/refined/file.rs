@@ -13,7 +13,7 @@ use m3impute_baselines::learners::forest::Forest;
 use m3impute_baselines::learners::lad::Line;
 use m3impute_baselines::learners::ruler::Ruler;
 use m3impute_core::beliefs::Distributions;
-use m3impute_core::{Encoded, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Encoded, HeldOut, MatrixModel, ModelFile, Result, Run, Tensor};
 use m3impute_nn::{Matrix, Params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,6 +44,8 @@ struct StageState {
 }
 
 impl MatrixModel for FittedM3 {
+    const BELIEVES: bool = true;
+
     fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
         self.put(rows, run, |_, _| {})
     }
@@ -52,6 +54,10 @@ impl MatrixModel for FittedM3 {
         let mut of = self.no_distributions();
         self.put(rows, run, |f, opinion| self.distribution(f, opinion, &mut of[f]))?;
         Ok(Some(of))
+    }
+
+    fn scores(&self) -> Vec<HeldOut> {
+        super::scores::scores(self)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -46,7 +46,7 @@ pub const STAGES: usize = 3;
 /// Columns are hidden in so many groups at most, so that learners see rows completed without knowing their column.
 pub const GROUPS: usize = 24;
 /// With fewer held-out cells in a column there is nothing to tell whom to believe.
-const ENOUGH: usize = 12;
+pub(super) const ENOUGH: usize = 12;
 
 /// What was heard of a column's held-out cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ pub mod learn;
 pub mod lines;
 pub mod method;
 pub mod network;
+mod scores;
 pub mod stage;
 pub mod train;
 

@@ -5,6 +5,7 @@ use super::read::ArrowSource;
 use crate::column::filled_text;
 use crate::document::{Change, Document, Source};
 use crate::error::{Error, Result};
+use crate::extra::ExtraColumn;
 use crate::number::{self, Number};
 use arrow_array::builder::{LargeStringBuilder, StringBuilder, StringViewBuilder};
 use arrow_array::cast::AsArray;
@@ -16,12 +17,18 @@ use m3impute_core::{Kind, Values};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The batches of a document with its changes, without the columns in `drop`.
-pub(crate) fn changed_batches(document: &Document, change: Change<'_>, drop: &[String]) -> Result<Vec<RecordBatch>> {
-    match &document.source {
-        Source::Text(source) => Ok(vec![super::text::batch_of_text(document, source, change, drop)?]),
-        Source::Arrow(source) => source.changed(document, change, drop),
-    }
+/// The batches of a document with its changes, without the columns in `drop` and with `extras` after the others.
+pub(crate) fn changed_batches(
+    document: &Document,
+    change: Change<'_>,
+    drop: &[String],
+    extras: &[ExtraColumn],
+) -> Result<Vec<RecordBatch>> {
+    let batches = match &document.source {
+        Source::Text(source) => vec![super::text::batch_of_text(document, source, change, drop)?],
+        Source::Arrow(source) => source.changed(document, change, drop)?,
+    };
+    if extras.is_empty() { Ok(batches) } else { super::extras::with_extras(document, batches, extras) }
 }
 
 impl ArrowSource {

@@ -2,6 +2,7 @@
 
 mod change;
 mod columns;
+mod extras;
 mod files;
 mod read;
 mod text;

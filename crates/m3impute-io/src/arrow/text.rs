@@ -7,6 +7,7 @@ use crate::csv::{Fields, TextSource, put_field};
 use crate::datetime::Zone;
 use crate::document::{Change, Document};
 use crate::error::{Error, Result};
+use crate::extra::ExtraColumn;
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions,
     TimestampMicrosecondArray,
@@ -146,10 +147,10 @@ pub(crate) fn write_as_text(
     document: &Document,
     change: Change<'_>,
     delimiter: u8,
-    drop: &[String],
+    (drop, extras): (&[String], &[ExtraColumn]),
     first: bool,
 ) -> Result<Vec<u8>> {
-    let batches = changed_batches(document, change, drop)?;
+    let batches = changed_batches(document, change, drop, extras)?;
     let mut out = Vec::new();
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(out) };
     if first {

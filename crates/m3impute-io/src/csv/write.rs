@@ -5,27 +5,30 @@ use crate::column::filled_text;
 use crate::document::{Change, Document};
 use crate::encoding;
 use crate::error::Result;
+use crate::extra::ExtraColumn;
 use crate::na;
 use m3impute_core::Table;
 
-/// The bytes of a text document with its changes. The header comes before the first chunk only.
+/// The bytes of a text document with its changes, without some columns and with others after its own. The header comes
+/// before the first chunk only.
 pub(crate) fn write_text(
     document: &Document,
     source: &TextSource,
     change: Change<'_>,
     delimiter: u8,
-    drop: &[String],
+    (drop, extras): (&[String], &[ExtraColumn]),
     first: bool,
 ) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(source.text.len() + source.text.len() / 8 + source.head.len());
     let kept: Vec<usize> = (0..source.names.len()).filter(|&f| !drop.contains(&source.names[f])).collect();
-    let same = delimiter == source.dialect.delimiter && kept.len() == source.names.len();
+    let same = delimiter == source.dialect.delimiter && kept.len() == source.names.len() && extras.is_empty();
+    let layout = Layout { kept, delimiter, extras };
     if first {
-        if same { out.extend_from_slice(&source.head) } else { put_head(source, &kept, delimiter, &mut out) }
+        if same { out.extend_from_slice(&source.head) } else { put_head(source, &layout, &mut out) }
     }
     match change {
         Change::Fill(filled) if same => fill_in_place(document, source, filled, &mut out),
-        _ => rewrite(document, source, change, &kept, delimiter, &mut out),
+        _ => rewrite(document, source, change, &layout, &mut out),
     }
     let encoding = source.dialect.encoding;
     let mut bytes = encoding::encode(encoding, out)?;
@@ -33,6 +36,15 @@ pub(crate) fn write_text(
         bytes.splice(0..0, encoding::mark(encoding, source.dialect.mark).iter().copied());
     }
     Ok(bytes)
+}
+
+/// What a record is made of.
+struct Layout<'a> {
+    /// The fields that stay.
+    kept: Vec<usize>,
+    delimiter: u8,
+    /// What follows them.
+    extras: &'a [ExtraColumn],
 }
 
 /// The text of filled cells, quoted where it must be. The last text of each column is kept: many methods fill a column
@@ -82,15 +94,11 @@ fn fill_in_place(document: &Document, source: &TextSource, filled: &Table, out: 
     out.extend_from_slice(&source.text[copied..]);
 }
 
-/// Record by record: for other delimiters, fewer columns, and cells that are emptied.
-fn rewrite(
-    document: &Document,
-    source: &TextSource,
-    change: Change<'_>,
-    kept: &[usize],
-    delimiter: u8,
-    out: &mut Vec<u8>,
-) {
+/// Record by record: for other delimiters, fewer or more columns, and cells that are emptied.
+fn rewrite(document: &Document, source: &TextSource, change: Change<'_>, layout: &Layout<'_>, out: &mut Vec<u8>) {
+    let Layout { kept, delimiter, extras } = layout;
+    let delimiter = *delimiter;
+    let values = document.values_in_holes(extras);
     let tokens = source.tokens();
     let mut column_of = vec![None; source.names.len()];
     for (col, field) in source.fields.iter().enumerate() {
@@ -122,12 +130,22 @@ fn rewrite(
                 put_raw(&source.text[range], delimiter, source.dialect.delimiter, out);
             }
         }
+        for (at, (extra, values)) in extras.iter().zip(&values).enumerate() {
+            if at > 0 || !kept.is_empty() {
+                out.push(delimiter);
+            }
+            if let Some(text) = values[row].and_then(|v| document.extra_text(extra, v)) {
+                put_field(&text, delimiter, false, out);
+            }
+        }
         let next = tokens.starts.get(row + 1).copied().unwrap_or(source.text.len());
         out.extend_from_slice(&source.text[tokens.record_end(row)..next]);
     }
 }
 
-fn put_head(source: &TextSource, kept: &[usize], delimiter: u8, out: &mut Vec<u8>) {
+fn put_head(source: &TextSource, layout: &Layout<'_>, out: &mut Vec<u8>) {
+    let Layout { kept, delimiter, extras } = layout;
+    let delimiter = *delimiter;
     let tokens = header_tokens(source);
     if tokens.rows() == 0 {
         return;
@@ -138,6 +156,12 @@ fn put_head(source: &TextSource, kept: &[usize], delimiter: u8, out: &mut Vec<u8
             out.push(delimiter);
         }
         put_raw(&source.head[tokens.range(0, field)], delimiter, source.dialect.delimiter, out);
+    }
+    for (at, extra) in extras.iter().enumerate() {
+        if at > 0 || !kept.is_empty() {
+            out.push(delimiter);
+        }
+        put_field(&extra.name, delimiter, false, out);
     }
     out.extend_from_slice(&source.head[tokens.record_end(0)..]);
 }

@@ -1,0 +1,141 @@
+//! What held-out cells say of each column, as a table for people.
+
+use crate::terminal::{Manner, count};
+use m3impute::{ColumnScore, Kind, Measure};
+
+/// Columns that are shown after a fit; `info` shows all.
+const SHOWN: usize = 10;
+/// Columns that are named in one line.
+const NAMED: usize = 20;
+
+/// Says how well a method did: the worst columns, and where it does no better than the typical value.
+pub fn say(scores: &[ColumnScore], manner: &Manner) {
+    if scores.is_empty() {
+        return;
+    }
+    let more = scores.len().saturating_sub(SHOWN);
+    let which = if more > 0 { format!(", the worst {SHOWN} of {} columns", scores.len()) } else { String::new() };
+    manner.say(format!("errors on held-out cells, beside those of the typical value{which}:"));
+    table(&worst_first(scores)[..scores.len().min(SHOWN)]).lines().for_each(|line| manner.say(line));
+    for remark in remarks(scores) {
+        manner.note(remark);
+    }
+}
+
+/// The columns in the order in which one would worry about them: a share of the typical value's error is a common measure.
+pub fn worst_first(scores: &[ColumnScore]) -> Vec<&ColumnScore> {
+    let mut order: Vec<&ColumnScore> = scores.iter().collect();
+    // Those of which nothing is known come last: they are listed by themselves.
+    order.sort_by(|a, b| b.ratio().unwrap_or(-1.0).total_cmp(&a.ratio().unwrap_or(-1.0)));
+    order
+}
+
+/// One line a column.
+pub fn table(scores: &[&ColumnScore]) -> String {
+    let mut rows = comfy_table::Table::new();
+    rows.load_style(comfy_table::presets::NOTHING);
+    rows.set_header(["column", "cells", "error", "typical", "", "best alone", "mixed of"]);
+    for score in scores {
+        let held = &score.held_out;
+        let error = |e: Option<f64>| e.map_or_else(|| "?".to_owned(), |e| spoken(score, e));
+        rows.add_row([
+            score.column.clone(),
+            held.cells.to_string(),
+            error(held.error),
+            error(held.typical),
+            score.ratio().map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)),
+            held.best.as_ref().map_or_else(String::new, |b| format!("{} ({})", spoken(score, b.error), b.name)),
+            held.mixture.clone(),
+        ]);
+    }
+    for column in 1..=4 {
+        if let Some(column) = rows.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// What must not be overlooked: columns where nothing was learnt, and columns of which nothing is known.
+pub fn remarks(scores: &[ColumnScore]) -> Vec<String> {
+    let of = |wanted: fn(&ColumnScore) -> bool, what: &str| {
+        let columns: Vec<String> = scores.iter().filter(|s| wanted(s)).map(|s| format!("`{}`", s.column)).collect();
+        let more = columns.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = columns.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let plural = if columns.len() == 1 { "" } else { "s" };
+        (!columns.is_empty()).then(|| format!("column{plural} {named}{more}: {what}"))
+    };
+    let typical = of(ColumnScore::is_typical, "nothing that was learnt beats the typical value on held-out cells");
+    let unknown =
+        of(|s| s.held_out.error.is_none(), "too few cells to hold out: how good the answers are is not known");
+    typical.into_iter().chain(unknown).collect()
+}
+
+/// An error as a person would say it: in the units of the column.
+fn spoken(score: &ColumnScore, error: f64) -> String {
+    match (score.measure, score.kind) {
+        (Measure::LogLoss, _) => format!("{error:.3} log loss"),
+        (_, Kind::Datetime) => match error {
+            e if e >= 86_400.0 => format!("{} days", figures(e / 86_400.0)),
+            e if e >= 3_600.0 => format!("{} h", figures(e / 3_600.0)),
+            e => format!("{} s", figures(e)),
+        },
+        (_, Kind::Ordered) => format!("{} levels", figures(error)),
+        _ => figures(error),
+    }
+}
+
+/// Three figures that count.
+fn figures(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = value.abs().log10().floor();
+    if (-5.0..=9.0).contains(&magnitude) {
+        format!("{value:.0$}", (2.0 - magnitude).max(0.0) as usize)
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// `3 columns, 120 held-out cells`.
+pub fn summary(scores: &[ColumnScore]) -> String {
+    let cells = scores.iter().map(|s| s.held_out.cells).sum();
+    format!("{}, {}", count(scores.len(), "column"), count(cells, "held-out cell"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute::HeldOut;
+
+    fn score(column: &str, kind: Kind, measure: Measure, error: Option<f64>, typical: f64) -> ColumnScore {
+        let held_out = HeldOut { cells: 20, error, typical: Some(typical), ..HeldOut::default() };
+        ColumnScore { column: column.to_owned(), kind, measure, held_out }
+    }
+
+    #[test]
+    fn the_worst_column_comes_first_and_nothing_is_passed_over() {
+        let scores = [
+            score("good", Kind::Continuous, Measure::AbsoluteError, Some(0.1), 1.0),
+            score("few", Kind::Continuous, Measure::AbsoluteError, None, 1.0),
+            score("bad", Kind::Categorical, Measure::LogLoss, Some(0.7), 0.7),
+        ];
+        let order: Vec<&str> = worst_first(&scores).iter().map(|s| s.column.as_str()).collect();
+        assert_eq!(order, ["bad", "good", "few"]);
+        let remarks = remarks(&scores);
+        assert!(remarks[0].starts_with("column `bad`: nothing that was learnt"), "{remarks:?}");
+        assert!(remarks[1].starts_with("column `few`: too few"), "{remarks:?}");
+    }
+
+    #[test]
+    fn errors_are_said_in_the_units_of_the_column() {
+        let of = |kind, measure, error| spoken(&score("", kind, measure, None, 0.0), error);
+        assert_eq!(of(Kind::Continuous, Measure::AbsoluteError, 123.456), "123");
+        assert_eq!(of(Kind::Continuous, Measure::AbsoluteError, 0.012345), "0.0123");
+        assert_eq!(of(Kind::Datetime, Measure::AbsoluteError, 129_600.0), "1.50 days");
+        assert_eq!(of(Kind::Ordered, Measure::AbsoluteError, 0.25), "0.250 levels");
+        assert_eq!(of(Kind::Boolean, Measure::LogLoss, 0.25), "0.250 log loss");
+    }
+}

@@ -1,0 +1,224 @@
+//! How sure filled cells are: intervals and probabilities as further columns, draws as further tables.
+
+use crate::args::{OutputArgs, PointChoice, SurenessArgs};
+use crate::failure::Failure;
+use crate::table_io::Target;
+use crate::terminal::Manner;
+use m3impute::beliefs::Distributions;
+use m3impute::{Beliefs, METHODS, Point, Table};
+use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, Input, Manner as Written};
+use std::path::{Path, PathBuf};
+
+/// Probabilities are written with so many decimals.
+const DECIMALS: i32 = 6;
+
+impl SurenessArgs {
+    /// Whether anything is asked that needs distributions.
+    pub fn is_asked(&self) -> bool {
+        self.interval.is_some() || self.probabilities || self.draws.is_some() || self.point.is_some()
+    }
+
+    /// What is asked, where the answer is no.
+    pub fn refused(&self, whose: &str, hint: &str) -> Failure {
+        let asked = match self {
+            SurenessArgs { draws: Some(_), .. } => "--draws",
+            SurenessArgs { interval: Some(_), .. } => "--interval",
+            SurenessArgs { probabilities: true, .. } => "--probabilities",
+            _ => "--point",
+        };
+        let able: Vec<String> = METHODS.iter().filter(|m| m.distributions).map(|m| format!("`{}`", m.name)).collect();
+        Failure::usage(
+            format!("`{asked}` needs a distribution for every hole, which {whose} does not know"),
+            format!("methods that do: {}; {hint}", able.join(", ")),
+        )
+    }
+
+    fn point(&self) -> Point {
+        match self.point {
+            None | Some(PointChoice::Median) => Point::Median,
+            Some(PointChoice::Mean) => Point::Mean,
+            Some(PointChoice::Mode) => Point::Mode,
+        }
+    }
+
+    /// The table filled with the point that is asked for.
+    pub fn filled(&self, filled: Table, beliefs: &Beliefs) -> Table {
+        match self.point() {
+            // What the method filled is the median already.
+            Point::Median => filled,
+            point => beliefs.fill(&filled, point),
+        }
+    }
+
+    /// The columns to add: of those with a hole, or of all that may have one where chunks of a file must agree.
+    pub fn columns(&self, table: &Table, filled: &Table, beliefs: &Beliefs, all: bool) -> Vec<ExtraColumn> {
+        let named = |of: usize| &table.schema().columns()[of].name;
+        let rows = table.rows();
+        let mut extras = Vec::new();
+        let intervals = self.interval.map_or_else(Vec::new, |level| beliefs.intervals(level));
+        let mut intervals = intervals.into_iter().map(|i| i.around(filled)).peekable();
+        for column in &beliefs.columns {
+            let of = column.column;
+            let interval = intervals.next_if(|i| i.column == of);
+            if column.rows.is_empty() && !all {
+                continue;
+            }
+            if let Some(interval) = interval {
+                for (end, values) in [("lower", &interval.lower), ("upper", &interval.upper)] {
+                    let values = spread(rows, interval.rows.iter().zip(values.iter().copied()));
+                    extras.push(ExtraColumn {
+                        name: format!("{}_{end}", named(of)),
+                        of,
+                        manner: Written::AsColumn,
+                        values,
+                    });
+                }
+            }
+            if let (true, false, Distributions::Shares { values, shares }) =
+                (self.probabilities, column.levels.is_empty(), &column.of)
+            {
+                let mut order: Vec<usize> = (0..values.len()).collect();
+                order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+                for place in order {
+                    let Some(level) = column.levels.get(values[place] as usize) else { continue };
+                    let of_level = shares.iter().skip(place).step_by(values.len()).map(|&share| rounded(share));
+                    let values = spread(rows, column.rows.iter().zip(of_level));
+                    extras.push(ExtraColumn {
+                        name: format!("{}_p_{level}", named(of)),
+                        of,
+                        manner: Written::Plain,
+                        values,
+                    });
+                }
+            }
+        }
+        extras
+    }
+}
+
+fn rounded(share: f32) -> f64 {
+    let unit = 10_f64.powi(DECIMALS);
+    (f64::from(share) * unit).round() / unit
+}
+
+/// A value for some rows, none for the others.
+fn spread<'a>(rows: usize, of: impl Iterator<Item = (&'a usize, f64)>) -> Vec<Option<f64>> {
+    let mut values = vec![None; rows];
+    of.for_each(|(&row, value)| values[row] = Some(value));
+    values
+}
+
+/// Gives the columns names that are free, and says which are not those that one would expect.
+pub fn name(document: &Document, extras: &mut [ExtraColumn], manner: &Manner) {
+    for (wanted, given) in document.name_extras(extras) {
+        manner.note(format!("there is a column `{wanted}` already: the added one is called `{given}`"));
+    }
+}
+
+/// Where filled rows go: into one table, or into several that were drawn.
+pub enum Output {
+    Table(Target),
+    Draws(Draws),
+}
+
+impl Output {
+    pub fn open(asked: &SurenessArgs, told: &OutputArgs, input: &Input, in_place: bool) -> Result<Output, Failure> {
+        Ok(match asked.draws {
+            Some(count) => Output::Draws(Draws::open(count, told, input)?),
+            None => Output::Table(Target::open(told.output.as_deref(), input, in_place)?),
+        })
+    }
+}
+
+/// Several tables that appear together: `filled.csv` becomes `filled.1.csv`, `filled.2.csv`, ...
+pub struct Draws {
+    targets: Vec<Target>,
+}
+
+impl Draws {
+    fn open(count: u32, told: &OutputArgs, input: &Input) -> Result<Draws, Failure> {
+        let path = told.output.as_deref().filter(|p| *p != Path::new("-")).ok_or_else(|| {
+            Failure::usage(
+                "`--draws` writes several tables, which standard output cannot hold",
+                "name a file: `-o filled.csv` gives filled.1.csv, filled.2.csv, ...",
+            )
+        })?;
+        let open = |number| Target::open(Some(&numbered(path, number)), input, false);
+        Ok(Draws { targets: (1..=count).map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// Writes through `work`, which gets a writer for each table, then makes the files appear.
+    pub fn write(
+        self,
+        told: &OutputArgs,
+        input: Format,
+        drop: &[String],
+        work: impl FnOnce(&mut [DocumentWriter<'_>]) -> Result<(), Failure>,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let mut files = Vec::with_capacity(self.targets.len());
+        for target in self.targets {
+            let format = target.format(told, input);
+            if let Target::File { path, file } = target {
+                files.push((path, file, format));
+            }
+        }
+        let mut writers: Vec<DocumentWriter<'_>> = files
+            .iter_mut()
+            .map(|(_, file, format)| DocumentWriter::new(Box::new(file), *format, drop.to_vec()))
+            .collect();
+        work(&mut writers)?;
+        for writer in writers {
+            writer.finish()?;
+        }
+        let mut paths = Vec::with_capacity(files.len());
+        for (path, file, _) in files {
+            file.commit()?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}
+
+/// Writes one drawn table after the other, each by a draw of its number, counted from 1.
+pub fn write_draws(
+    writers: &mut [DocumentWriter<'_>],
+    document: &Document,
+    draw: impl Fn(u64) -> Table,
+) -> Result<(), Failure> {
+    for (writer, number) in writers.iter_mut().zip(1..) {
+        writer.write(document, Change::Fill(&draw(number)))?;
+    }
+    Ok(())
+}
+
+/// Says which files were written.
+pub fn say_written(paths: &[PathBuf], manner: &Manner) {
+    match paths {
+        [] => {}
+        [one] => manner.say(format!("wrote {}", one.display())),
+        [first, .., last] => manner.say(format!("wrote {} to {}", first.display(), last.display())),
+    }
+}
+
+/// `filled.csv` and 3 make `filled.3.csv`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}.{number}.{}", extension.to_string_lossy()),
+        None => format!("{stem}.{number}"),
+    };
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_draw_stands_before_the_extension() {
+        let of = |path: &str| numbered(Path::new(path), 3).display().to_string();
+        assert_eq!((of("out/filled.csv"), of("filled"), of("a.b.parquet")), {
+            ("out/filled.3.csv".into(), "filled.3".into(), "a.b.3.parquet".into())
+        });
+    }
+}
