@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""How often the truth lies in the interval that is given for a hole.
+
+    cargo build --release
+    python3 benches/coverage.py --data ../shared [--tables yacht,iris] [--level 0.9] [--flags "--preset fast"]
+
+Hides the cells of a mask, fills them with `--interval`, and counts the hidden cells that lie between lower and upper;
+their mean width is in units of the column's range. The hidden cells are used for the count alone.
+"""
+import argparse, csv, subprocess, sys, tempfile
+from pathlib import Path
+
+from new_rows import load, write
+
+TABLES = "yacht,wine,concrete,housing,energy,naval,kin8nm,power,blood,breast,diabetes,iris,ionosphere,german,cmc,wine-white,protein"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--data", type=Path, required=True)
+    p.add_argument("--tables", default=TABLES)
+    p.add_argument("--mask", default="mcar30")
+    p.add_argument("--level", default="0.9")
+    p.add_argument("--flags", default="")
+    p.add_argument("--exe", default="target/release/m3impute")
+    a = p.parse_args()
+    print("table,mask,flags,level,cells,covered,width")
+    for name in a.tables.split(","):
+        header, rows, observed = load(a.data, name, a.mask)
+        numbers = [[float(r[j]) for r in rows] for j in range(len(header))]
+        ranges = [max(c) - min(c) for c in numbers]
+        with tempfile.TemporaryDirectory() as tmp:
+            source, target = Path(tmp) / "in.csv", Path(tmp) / "out.csv"
+            write(source, header, rows, observed)
+            command = [a.exe, "impute", str(source), "-o", str(target), "--interval", a.level, "-q", *a.flags.split()]
+            subprocess.run(command, check=True)
+            with open(target, newline="") as f:
+                filled = list(csv.DictReader(f))
+        cells = inside = 0
+        width = 0.0
+        for i, row in enumerate(filled):
+            for j, column in enumerate(header):
+                if not observed[i][j] and row.get(f"{column}_lower"):
+                    low, high = float(row[f"{column}_lower"]), float(row[f"{column}_upper"])
+                    cells += 1
+                    inside += low <= numbers[j][i] <= high
+                    width += (high - low) / ranges[j] if ranges[j] else 0.0
+        print(f"{name},{a.mask},{a.flags},{a.level},{cells},{inside / cells:.4f},{width / cells:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
