@@ -201,7 +201,7 @@ Examples:
   m3impute impute survey.csv -o filled.csv --kind zip=categorical --ignore id --bounds age=0..120
   m3impute impute data.csv --in-place --na-col income=-99,999
   m3impute impute data.csv -o filled.csv --method m3 --interval 0.9 --probabilities
-  m3impute impute data.csv -o filled.csv --method m3 --draws 5     writes filled.1.csv to filled.5.csv
+  m3impute impute data.csv -o filled.csv --method m3 --draws 5
   m3impute impute < data.csv > filled.csv";
 
 #[derive(Debug, Args)]
