@@ -5,6 +5,7 @@ use crate::table::{Fnv, Table, Values};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 /// The shares of probability at which the distribution of a number is written down.
 pub const LEVELS: [f64; 21] = [
@@ -79,6 +80,37 @@ pub struct Interval {
     pub upper: Vec<f64>,
 }
 
+/// The places around the median that hold this share of the probability: from the median on, the likelier neighbour is
+/// taken in until there is enough. A larger share takes in a smaller one's places.
+///
+/// ```
+/// use m3impute_core::beliefs::around_median;
+/// assert_eq!(around_median(&[0.05, 0.5, 0.3, 0.15], 0.5), 1..=1);
+/// assert_eq!(around_median(&[0.05, 0.5, 0.3, 0.15], 0.9), 1..=3);
+/// ```
+pub fn around_median(shares: &[f32], level: f64) -> RangeInclusive<usize> {
+    let mut below = 0.0;
+    let reaches_half = |p: &f32| {
+        below += p;
+        below >= 0.5 - 1e-6
+    };
+    let last = shares.len().saturating_sub(1);
+    let mut from = shares.iter().position(reaches_half).unwrap_or(last);
+    let mut to = from;
+    let mut inside = f64::from(shares.get(from).copied().unwrap_or(1.0));
+    while inside < level - 1e-6 && (from > 0 || to < last) {
+        let left = if from > 0 { shares[from - 1] } else { -1.0 };
+        let right = if to < last { shares[to + 1] } else { -1.0 };
+        if left > right {
+            from -= 1;
+        } else {
+            to += 1;
+        }
+        inside += f64::from(left.max(right));
+    }
+    from..=to
+}
+
 impl Distributions {
     /// How many holes there are.
     pub fn len(&self) -> usize {
@@ -122,6 +154,21 @@ impl Distributions {
                     }
                 }
                 values.last().copied().unwrap_or(f64::NAN)
+            }
+        }
+    }
+
+    /// Where the middle `level` of the probability of hole `i` begins and ends. Of a few values those around the median:
+    /// with both tails cut alike, most of them would be inside at any level.
+    fn interval(&self, i: usize, level: f64) -> [f64; 2] {
+        match self {
+            Distributions::Quantiles(_) => {
+                let tail = (1.0 - level) / 2.0;
+                [tail, 1.0 - tail].map(|share| self.quantile(i, share))
+            }
+            Distributions::Shares { values, shares } => {
+                let run = around_median(&shares[i * values.len()..(i + 1) * values.len()], level);
+                [values[*run.start()], values[*run.end()]]
             }
         }
     }
@@ -199,11 +246,10 @@ impl Beliefs {
 
     /// The middle `level` of the probability of each hole; columns of levels without an order have none.
     pub fn intervals(&self, level: f64) -> Vec<Interval> {
-        let tail = (1.0 - level) / 2.0;
         let of = |c: &ColumnBeliefs| {
-            let ends =
-                |share: f64| -> Vec<f64> { (0..c.rows.len()).map(|i| c.rounded(c.of.quantile(i, share))).collect() };
-            Interval { column: c.column, rows: c.rows.clone(), lower: ends(tail), upper: ends(1.0 - tail) }
+            let ends = (0..c.rows.len()).map(|i| c.of.interval(i, level)).map(|ends| ends.map(|v| c.rounded(v)));
+            let (lower, upper) = ends.map(|[low, high]| (low, high)).unzip();
+            Interval { column: c.column, rows: c.rows.clone(), lower, upper }
         };
         self.columns.iter().filter(|c| !c.unordered).map(of).collect()
     }

@@ -13,7 +13,7 @@ fn build(spec: &MethodSpec, params: &[(&str, &str)]) -> Box<dyn Imputer> {
     let params = quick.iter().chain(params).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     // After so few epochs most answers are out of range: kept within it they would be alike.
     let finish = FinishChoice { clip: Some(false), ..FinishChoice::default() };
-    (spec.build)(&Settings { params, finish, preset: None }).unwrap()
+    (spec.build)(&Settings { params, finish, preset: Some("paper".to_owned()) }).unwrap()
 }
 
 fn impute(spec: &MethodSpec, params: &[(&str, &str)], table: &Table) -> Table {

@@ -1,6 +1,6 @@
 //! The native half of the Python package: columns in, columns out, and the run between them.
 //!
-//! Python knows its frames (`python/m3impute`), this crate knows Arrow and the library. A [`Column`](columns::Column)
+//! Python knows its frames (`python/m3impute`), this crate knows Arrow and the library. A `Column`
 //! crosses the border, nothing else does but names, numbers and JSON.
 
 mod columns;

@@ -228,7 +228,7 @@ fn rows_as_bytes<'py>(py: Python<'py>, rows: &[usize]) -> Bound<'py, PyBytes> {
 
 impl Changed {
     pub(crate) fn filled(document: &Document, imputation: Imputation) -> PyResult<Changed> {
-        let Imputation { table, fallbacks, notes } = imputation;
+        let Imputation { table, fallbacks, notes, .. } = imputation;
         let rows = (0..table.cols()).map(|j| document.filled_rows(j, &table)).collect();
         Changed::of(document, Change::Fill(&table), rows, fallbacks, notes)
     }

@@ -14,7 +14,7 @@ const ROUNDS: usize = 12;
 /// A linear map of predictors to a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// The weight of each predictor. // [p]
+    /// The weight of each predictor, `[p]`.
     pub weights: Vec<f64>,
     /// What is added.
     pub shift: f64,
@@ -28,9 +28,12 @@ impl Line {
     ///
     /// ```
     /// use m3impute_baselines::learners::lad::Line;
-    /// // Four points on a line, and one far off.
-    /// let line = Line::fit(&[0.0, 1.0, 2.0, 3.0, 4.0], &[1.0, 3.0, 5.0, 7.0, 90.0], true);
-    /// assert!((line.predict(&[10.0]) - 21.0).abs() < 1.0);
+    /// // Points on a line, and one far off.
+    /// let x: Vec<f64> = (0..20).map(f64::from).collect();
+    /// let mut y: Vec<f64> = x.iter().map(|x| 2.0 * x + 1.0).collect();
+    /// y[19] = 1000.0;
+    /// let line = Line::fit(&x, &y, true);
+    /// assert!((line.predict(&[10.0]) - 21.0).abs() < 0.5);
     /// ```
     pub fn fit(x: &[f64], y: &[f64], median: bool) -> Line {
         let n = y.len();

@@ -2,7 +2,7 @@
 
 use super::blend::Heard;
 use super::columns::Column;
-use m3impute_core::beliefs::LEVELS;
+use m3impute_core::beliefs::{LEVELS, around_median};
 use serde::{Deserialize, Serialize};
 
 /// With fewer held-out cells the tails are those of the normal distribution.
@@ -90,10 +90,8 @@ pub fn softened(shares: &[f32], typical: &[f32], soft: f32) -> Vec<f32> {
 /// Whether the truth lies in the middle [`JUDGED`] of the probability or, for levels, among the likeliest that hold it.
 fn covers(column: &Column, shares: &[f32], truth: f32) -> bool {
     let Some(answer) = column.answer_of(truth) else { return false };
-    let tail = (1.0 - JUDGED as f32) / 2.0;
     if column.is_number() {
-        let below: f32 = shares[..answer].iter().sum();
-        return below < 1.0 - tail && below + shares[answer] > tail;
+        return around_median(shares, JUDGED).contains(&answer);
     }
     let likelier: f32 = shares.iter().filter(|s| **s > shares[answer]).sum();
     likelier < JUDGED as f32
@@ -126,6 +124,6 @@ mod tests {
         // Sure of 1, which is true seven times in ten.
         let heard = Heard { said: vec![[0.0, 1.0].repeat(100)], truth };
         let Calibration::Softened(soft) = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.5]) else { panic!() };
-        assert_eq!(soft, 0.15);
+        assert_eq!(soft, 0.3);
     }
 }

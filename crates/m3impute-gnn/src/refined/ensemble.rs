@@ -36,7 +36,7 @@ pub type Voices = [Vec<f32>; 2];
 /// A network in training, with the best state so far.
 struct Pupil<'a> {
     trainer: Trainer<'a>,
-    /// The held-out cells that are looked at to tell when to stop. // [n, m]
+    /// The held-out cells that are looked at to tell when to stop, `[n, m]`.
     judged: Vec<bool>,
     best: (f64, Params),
     at: usize,

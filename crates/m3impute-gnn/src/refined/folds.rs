@@ -5,7 +5,7 @@ use crate::peers::unit;
 use rand_chacha::ChaCha8Rng;
 
 /// `folds` sets of held-out cells, none in two of them: about `share` of the observed cells each, more of the columns
-/// that have more holes, because those are to be filled. // [folds][n, m]
+/// that have more holes, because those are to be filled, `[folds][n, m]`.
 pub fn held_out(grid: &Grid, folds: usize, share: f64, rng: &mut ChaCha8Rng) -> Vec<Vec<bool>> {
     let m = grid.m;
     let mut observed = vec![0_usize; m];

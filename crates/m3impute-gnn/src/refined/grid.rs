@@ -23,21 +23,21 @@ pub struct Grid {
 /// Notation: `b` rows, `e` shown cells, `t` targets; both in the order of columns, so that each column is one piece.
 #[derive(Debug)]
 pub struct Batch {
-    /// How the shown values enter. // [e, codes]
+    /// How the shown values enter, `[e, codes]`.
     pub codes: Matrix,
-    /// The row of each shown cell. // [e]
+    /// The row of each shown cell, `[e]`.
     pub edge_row: Arc<Index>,
-    /// Its column. // [e]
+    /// Its column, `[e]`.
     pub edge_column: Arc<Index>,
-    /// Which cells are shown, as 0 and 1. // [b, m]
+    /// Which cells are shown, as 0 and 1, `[b, m]`.
     pub shown: Matrix,
-    /// The row of each target. // [t]
+    /// The row of each target, `[t]`.
     pub target_row: Arc<Index>,
-    /// Its column. // [t]
+    /// Its column, `[t]`.
     pub target_column: Arc<Index>,
-    /// The values of each target's partners, 0 where not shown. // [t, k]
+    /// The values of each target's partners, 0 where not shown, `[t, k]`.
     pub partner_values: Matrix,
-    /// Whether they are shown. // [t, k]
+    /// Whether they are shown, `[t, k]`.
     pub partner_shown: Matrix,
 }
 

@@ -72,13 +72,13 @@ pub struct Model {
     pub by_point: Vec<bool>,
     /// The learners on top.
     pub stages: Vec<Stage>,
-    /// The opinion of who knows nothing of the row. // [m]
+    /// The opinion of who knows nothing of the row, `[m]`.
     pub typical: Vec<Vec<f32>>,
-    /// How much each opinion counts. // [m][opinions]
+    /// How much each opinion counts, `[m][opinions]`.
     pub weights: Vec<Vec<f32>>,
-    /// How good the opinions are. // [m]
+    /// How good the opinions are, `[m]`.
     pub opinions: Vec<Opinions>,
-    /// How a mixed opinion becomes a distribution. // [m]
+    /// How a mixed opinion becomes a distribution, `[m]`.
     pub calibration: Vec<Calibration>,
 }
 
@@ -86,9 +86,9 @@ pub struct Model {
 struct World {
     grid: Grid,
     held: Vec<bool>,
-    /// All holes filled. // [n, m]
+    /// All holes filled, `[n, m]`.
     plain: Vec<f32>,
-    /// The same with the columns of a group hidden before. // [groups][n, m]
+    /// The same with the columns of a group hidden before, `[groups][n, m]`.
     without: Vec<Vec<f32>>,
 }
 

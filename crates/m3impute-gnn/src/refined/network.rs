@@ -63,9 +63,9 @@ struct Norm([ParamId; 2]);
 /// What the network says of the targets.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// A point. // [t, 1]
+    /// A point, `[t, 1]`.
     pub point: Var,
-    /// Logits of what it may be. // [t, answers]
+    /// Logits of what it may be, `[t, answers]`.
     pub logits: Var,
 }
 
@@ -156,7 +156,7 @@ impl Network {
         Network::new(params, shape, columns, lines, (&typical, &nothing), &mut ChaCha8Rng::seed_from_u64(0))
     }
 
-    /// The states of rows. // [b, d]
+    /// The states of rows, `[b, d]`.
     fn rows(&self, pass: &mut Pass<'_>, batch: &Batch) -> Var {
         let codes = pass.tape.constant(batch.codes.clone());
         let shown = pass.tape.constant(batch.shown.clone());

@@ -32,9 +32,9 @@ pub struct Learners {
 /// The learners of all columns.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// Of each column. // [m]
+    /// Of each column, `[m]`.
     pub learners: Vec<Learners>,
-    /// Which learner's answers complete the rows for the next stage; none where those of the stage before stay. // [m]
+    /// Which learner's answers complete the rows for the next stage; none where those of the stage before stay, `[m]`.
     pub sources: Vec<Option<usize>>,
 }
 
