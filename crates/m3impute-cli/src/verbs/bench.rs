@@ -1,9 +1,9 @@
 //! `bench`: how fast this machine runs the program.
 
 use crate::args::{BenchEngineArgs, BenchM3Args};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::memory::{MemoryProbe, peak_resident_bytes};
-use crate::terminal::{Manner, bytes, print, thousands};
+use crate::terminal::{Bar, Manner, bytes, print, thousands};
 use m3impute::{Cancel, Run, Settings};
 use m3impute_eval::{Probe, Timing, time_fit};
 use m3impute_gnn::speed::{Machine, Speed, measure};
@@ -13,13 +13,27 @@ use std::fmt::Write;
 /// Epochs of the published training.
 const EPOCHS: u64 = 40_000;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const COMMIT: Option<&str> = option_env!("M3IMPUTE_COMMIT");
+
+/// A run of these threads, shown by a bar and stopped by Ctrl-C.
+fn watched(threads: usize, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
+    let bar = bar.clone();
+    let show = move |progress: &m3impute::Progress| bar.show(progress);
+    Ok(Run::new(0, threads)?.cancelled_by(cancel.clone()).observed_by(show))
+}
+
+/// What was measured, and where.
+fn heading(machine: &Machine, run: &Run) -> String {
+    let commit = COMMIT.unwrap_or("unknown");
+    let Machine { processor, cores, .. } = machine;
+    format!("m3impute {VERSION}, commit {commit}\n{processor}, {cores} cores, {} threads\n", run.threads())
+}
+
 pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let machine = Machine::this();
     let bar = manner.bar();
-    let shown = bar.clone();
-    let mut run = Run::new(0, args.threads)?
-        .cancelled_by(cancel.clone())
-        .observed_by(move |progress: &m3impute::Progress| shown.show(progress));
+    let mut run = watched(args.threads, &bar, cancel)?;
     let mut measured: Vec<(&str, Speed, u64)> = Vec::new();
     for size in &args.sizes {
         MemoryProbe.start();
@@ -27,21 +41,18 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
         measured.push((&size.name, speed, MemoryProbe.peak_bytes().unwrap_or_default()));
     }
     bar.clear();
-    let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("M3IMPUTE_COMMIT"));
     if args.json {
         let sizes: Vec<_> = measured
             .iter()
             .map(|(name, speed, peak)| json!({"name": name, "speed": speed, "peak_bytes": peak}))
             .collect();
         let all = json!({
-            "version": version, "commit": commit, "machine": machine, "threads": run.threads(), "sizes": sizes,
+            "version": VERSION, "commit": COMMIT, "machine": machine, "threads": run.threads(), "sizes": sizes,
             "peak_resident_bytes": peak_resident_bytes(),
         });
         return print(format!("{all:#}\n"));
     }
-    let mut out = String::new();
-    let _ = writeln!(out, "m3impute {version}, commit {}", commit.unwrap_or("unknown"));
-    let _ = writeln!(out, "{}, {} cores, {} threads", machine.processor, machine.cores, run.threads());
+    let mut out = heading(&machine, &run);
     let best = measured.iter().map(|(_, speed, _)| speed.wall.gemm_gflops).fold(0.0, f64::max);
     let _ = writeln!(out, "matrix products: {best:.0} GFLOPS\n");
     out.push_str(&table(&measured));
@@ -59,10 +70,7 @@ pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
     let machine = Machine::this();
     let spec = m3impute::method("m3")?;
     let bar = manner.bar();
-    let shown = bar.clone();
-    let mut run = Run::new(0, args.threads)?
-        .cancelled_by(cancel.clone())
-        .observed_by(move |progress: &m3impute::Progress| shown.show(progress));
+    let mut run = watched(args.threads, &bar, cancel)?;
     let mut measured: Vec<(&str, Timing, u64)> = Vec::new();
     for size in &args.sizes {
         for preset in &args.presets {
@@ -73,20 +81,17 @@ pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
         }
     }
     bar.clear();
-    let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("M3IMPUTE_COMMIT"));
     if args.json {
         let fits: Vec<_> = measured
             .iter()
             .map(|(preset, timing, peak)| json!({"preset": preset, "timing": timing, "peak_bytes": peak}))
             .collect();
         let all = json!({
-            "version": version, "commit": commit, "machine": machine, "threads": run.threads(), "fits": fits,
+            "version": VERSION, "commit": COMMIT, "machine": machine, "threads": run.threads(), "fits": fits,
         });
         return print(format!("{all:#}\n"));
     }
-    let mut out = String::new();
-    let _ = writeln!(out, "m3impute {version}, commit {}", commit.unwrap_or("unknown"));
-    let _ = writeln!(out, "{}, {} cores, {} threads\n", machine.processor, machine.cores, run.threads());
+    let mut out = heading(&machine, &run) + "\n";
     let mut rows = comfy_table::Table::new();
     rows.load_style(comfy_table::presets::NOTHING);
     rows.set_header(["size", "preset", "fit and fill", "new rows", "memory"]);
