@@ -234,7 +234,11 @@ impl Model {
     /// All holes filled by networks.
     fn complete_first(&self, nets: &[&Net], grid: &Grid, run: &Run) -> Result<Vec<f32>> {
         let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
-        let voices = ensemble::say(nets, &self.columns, grid, &asked, run)?;
+        Ok(self.completed(grid, &asked, &ensemble::say(nets, &self.columns, grid, &asked, run)?))
+    }
+
+    /// The table with the networks' points in the cells that were asked for.
+    fn completed(&self, grid: &Grid, asked: &[bool], voices: &[Voices]) -> Vec<f32> {
         let mut z = grid.x.clone();
         for (f, voices) in voices.iter().enumerate() {
             let column = &self.columns[f];
@@ -244,7 +248,7 @@ impl Model {
                 z[at] = column.point(opinion);
             }
         }
-        Ok(z)
+        z
     }
 
     fn add_stages(
@@ -347,14 +351,7 @@ impl Model {
                 sum
             })
             .collect();
-        let mut z = grid.x.clone();
-        for f in 0..m {
-            let column = &self.columns[f];
-            let said = &voices[f][usize::from(self.by_point[f])];
-            for (&i, opinion) in rows[f].iter().zip(said.chunks_exact(column.opinion_width())) {
-                z[i as usize * m + f] = column.point(opinion);
-            }
-        }
+        let mut z = self.completed(grid, &asked, &voices);
         for (s, stage) in self.stages.iter().enumerate() {
             for f in 0..m {
                 for which in 0..LEARNERS {
