@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,9 +14,10 @@ import numpy as np
 
 from . import _native, _requests
 from ._frames import Frame, is_frame, open_frame
-from ._messages import DataError, tell, warn_fallbacks, warn_notes
+from ._messages import DataError, UsageError, tell, warn_fallbacks, warn_notes
 from ._progress import watching
 from ._sklearn import (
+    UNUSED,
     BaseEstimator,
     CallbackSupportMixin,
     TransformerMixin,
@@ -50,6 +52,9 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     add_indicator: bool
     verbose: int
     progress: Callable[[str, int, int, str], object] | None
+
+    #: Not asked for through scikit-learn's metadata routing: it is an option of the call.
+    __metadata_request__transform: ClassVar[dict[str, str]] = {"return_interval": UNUSED}
 
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -156,7 +161,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
         return step
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, return_interval: float | None = None) -> Any:
         """Fill the holes of new rows, each by itself.
 
         The same row gives the same values in any batch, order or number of threads.
@@ -165,22 +170,136 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame of pandas or polars, Table of pyarrow, or array of numpy
             The rows, with the columns of the training.
+        return_interval : float, optional
+            A level such as 0.9: two more tables come back, in whose holes stand the lower and the upper ends of an
+            interval that holds the true value with this probability. Levels without an order have no interval: the
+            likeliest stands in both. For methods that know distributions, such as ``m3``.
 
         Returns
         -------
         X : as the input
             The filled rows: the same library, index, columns and types.
+        lower, upper : as the input
+            With ``return_interval`` only.
+
+        Raises
+        ------
+        UsageError
+            When an interval is asked of a method that knows no distributions.
         """
+        if return_interval is not None:
+            if not 0 < return_interval < 1:
+                raise UsageError(f"return_interval: expected a level between 0 and 1, got {return_interval!r}")
+            filled, lower, upper = self._believed(X, level=float(return_interval))
+            return filled, lower, upper
+        frame = self._new_rows(X)
+        with watching(self.progress or bool(self.verbose)) as listen:
+            changed, notes = self.model_.transform(*self._columns(frame), self._run(listen))
+        self._warn(notes, changed)
+        return self._given(X, frame, changed)
+
+    def draw(self, X: Any, n: int = 5) -> list[Any]:
+        """Complete new rows several times, each hole drawn from its distribution: multiple imputation.
+
+        An analysis that runs on each of the tables shows how much of its result hangs on what was missing. The draws
+        depend on ``random_state`` and on what is observed in a hole's own row, not on the other rows.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, Table of pyarrow, or array of numpy
+            The rows, with the columns of the training.
+        n : int, default 5
+            How many tables.
+
+        Returns
+        -------
+        tables : list, of the type of the input
+            The completed tables.
+
+        Raises
+        ------
+        UsageError
+            When the method knows no distributions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from m3impute import M3Imputer
+        >>> x = np.linspace(0.0, 1.0, 20)
+        >>> imputer = M3Imputer(preset="fast").fit(np.column_stack([x, x**2]))
+        >>> [table.shape for table in imputer.draw([[0.5, np.nan]], n=3)]
+        [(1, 2), (1, 2), (1, 2)]
+        """
+        if not isinstance(n, Integral) or n < 1:
+            raise UsageError(f"n: expected a number of tables, at least 1, got {n!r}")
+        return self._believed(X, draws=int(n))
+
+    def probabilities(self, X: Any) -> dict[Hashable, Any]:
+        """The probabilities of the levels that may stand in the holes of new rows.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, Table of pyarrow, or array of numpy
+            The rows, with the columns of the training.
+
+        Returns
+        -------
+        probabilities : dict
+            A table for each column of levels that has holes: a row for each hole, a column for each level. A frame of
+            pandas has the index of those rows; tables of other libraries (for an array, a dict of arrays) begin with a
+            column ``row``, counted from 0.
+
+        Raises
+        ------
+        UsageError
+            When the method knows no distributions.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from m3impute import M3Imputer
+        >>> train = pd.DataFrame({"legs": [2, 4] * 20, "is": ["bird", "cat"] * 20})
+        >>> imputer = M3Imputer(preset="fast").fit(train)
+        >>> imputer.probabilities(pd.DataFrame({"legs": [4], "is": [None]}, index=["tom"]))["is"].round()
+             bird  cat
+        tom   0.0  1.0
+        """
+        frame = self._new_rows(X)
+        with watching(self.progress or bool(self.verbose)) as listen:
+            known = self.model_.probabilities(*self._columns(frame), self._run(listen))
+        tables = {}
+        for name, rows, levels, shares in known:
+            if rows:
+                at = self._names.index(name)
+                matrix = np.frombuffer(shares, dtype=np.float32).reshape(-1, len(levels)).astype(np.float64)
+                columns = dict(zip(frame.level_labels(at, levels), matrix.T, strict=True))
+                tables[frame.labels[at]] = frame.table(np.frombuffer(rows, dtype=np.int64), columns)
+        return tables
+
+    def _new_rows(self, X: Any) -> Frame:
         check_is_fitted(self)
-        lazy = hasattr(X, "collect")
         frame = self._open(X, reset=False)
         frame.expected = [column["kind"] for column in json.loads(self.model_.card())["columns"]]
+        return frame
+
+    def _columns(self, frame: Frame) -> tuple[list[tuple[str, _native.Column]], str]:
+        return list(zip(self._names, frame.columns(), strict=True)), str(self.infinities)
+
+    def _believed(self, X: Any, level: float | None = None, draws: int = 0) -> list[Any]:
+        """The filled rows and the ends of their intervals, or so many draws."""
+        frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
-            columns = list(zip(self._names, frame.columns(), strict=True))
-            changed, notes = self.model_.transform(columns, str(self.infinities), self._run(listen))
-        empty = set(self._empty())
+            tables, notes = self.model_.believe(*self._columns(frame), self._run(listen), level, draws)
+        self._warn(notes, tables[0])
+        return [self._given(X, frame, changed) for changed in tables]
+
+    def _warn(self, notes: list[tuple[str, str]], changed: _native.Changed) -> None:
+        empty = {self._names[at] for at in self._dropped}  # nothing was learnt of these, because they were empty
         warn_notes((column, note) for column, note in notes if note != "no observed value" or column in empty)
         warn_fallbacks(changed.fallbacks(), self._left)
+
+    def _given(self, X: Any, frame: Frame, changed: _native.Changed) -> Any:
+        """The changed rows as they came."""
         filled = frame.filled(changed)
         if self._dropped:
             filled = frame.without(filled, self._dropped)
@@ -189,11 +308,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if not hasattr(self, "feature_names_in_") and all(isinstance(label, str) for label in frame.labels):
             # What learnt from an array has no other names for its columns than those that scikit-learn gives them.
             filled = frame.named(filled, self.get_feature_names_out().tolist())
-        return filled.lazy() if lazy else filled
-
-    def _empty(self) -> list[str]:
-        """The columns in which nothing was learnt, because they were empty."""
-        return [self._names[at] for at in self._dropped]
+        return filled.lazy() if hasattr(X, "collect") else filled
 
     def _flags(self, frame: Frame, changed: _native.Changed) -> dict[str, np.ndarray]:
         flags = {}
@@ -224,20 +339,28 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     @property
     def scores_(self) -> dict[str, dict[str, Any]]:
-        """How good the method is on the table it learnt from, column by column.
+        """How good the model is on the table it learnt from, column by column.
 
-        A tenth of the known cells is hidden, filled by the method (which learns anew without them) and, to compare, by
-        the median or the most frequent level. It is computed when it is first asked for, and takes as long as a fit.
+        ``m3`` holds cells out while it learns, and knows; its file too. For other methods a tenth of the known cells is
+        hidden and filled by the method, which learns anew without them: that is done when the scores are first asked
+        for, and takes as long as a fit.
 
-        Each column with scored cells has ``cells`` and either ``mae`` and ``rmse`` (numbers, scaled to 0..1 by the
-        column's range; small is good) or ``accuracy`` (levels; large is good), and the same with ``baseline_`` before.
+        Each column has ``cells`` (how many were held out), ``measure``, ``error``, and ``baseline``: the error of the
+        median or of the most frequent level. Small is good. The measures are ``absolute_error`` (in the units of the
+        column) and ``log_loss`` where the method holds cells out, ``scaled_absolute_error`` (in shares of the column's
+        range) and ``share_wrong`` where it does not. ``m3`` adds ``best`` (the best single part of the model) and
+        ``mixture`` (what answers are mixed of).
         """
         if not self.__sklearn_is_fitted__():
             raise AttributeError("scores_: call `fit` first")
         if "_scores" not in self.__dict__:
-            if self._training is None:
+            known = json.loads(self.model_.card())["scores"]
+            if known:
+                self._scores = _held_out(known)
+            elif self._training is not None:
+                self._scores = self._scored(self._training)
+            else:
                 raise AttributeError("scores_: a model that was stored does not keep its table; ask before storing it")
-            self._scores = self._scored(self._training)
         return self._scores
 
     def _scored(self, table: _native.Table) -> dict[str, dict[str, Any]]:
@@ -249,12 +372,14 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             raise DataError(f"scores_: {model['error']}")
         scores: dict[str, dict[str, Any]] = {}
         for own, other in zip(model["columns"], baseline["columns"], strict=True):
-            keys = [key for key in ("mae", "rmse", "accuracy") if own[key] is not None]
-            scores[own["column"]] = {
-                "cells": own["numbers"] + own["levels"],
-                **{key: own[key] for key in keys},
-                **{f"baseline_{key}": other[key] for key in keys},
-            }
+            cells = {"cells": own["numbers"] + own["levels"]}
+            if own["mae"] is None and own["accuracy"] is None:
+                continue  # no cell of this column was hidden
+            if own["mae"] is not None:
+                errors = {"measure": "scaled_absolute_error", "error": own["mae"], "baseline": other["mae"]}
+            else:
+                errors = {"measure": "share_wrong", "error": 1 - own["accuracy"], "baseline": 1 - other["accuracy"]}
+            scores[own["column"]] = cells | errors
         return scores
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -323,11 +448,17 @@ _PARAMETERS = """preset : str, optional
     feature_names_in_ : array of object
         Their names, where they are texts.
     scores_ : dict of dict
-        How good the method is on the table it learnt from, column by column, beside a simple baseline. It is computed
-        when it is first asked for.
+        How good the model is on the table it learnt from, column by column, beside a simple baseline.
     notes_ : list of str
         What the method said while it learnt.
     """
+
+
+def _held_out(known: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What a method says of itself, under the names of :attr:`scores_`."""
+    keys = {"cells": "cells", "measure": "measure", "error": "error", "typical": "baseline", "best": "best"}
+    keys["mixture"] = "mixture"
+    return {score["column"]: {to: score[key] for key, to in keys.items()} for score in known}
 
 
 class Imputer(_Imputer):

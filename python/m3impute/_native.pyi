@@ -90,6 +90,17 @@ class Model:
     def transform(
         self, columns: Sequence[tuple[str, Column]], infinite: str, run: _RunRequest
     ) -> tuple[Changed, list[tuple[str, str]]]: ...
+    def believe(
+        self,
+        columns: Sequence[tuple[str, Column]],
+        infinite: str,
+        run: _RunRequest,
+        level: float | None,
+        draws: int,
+    ) -> tuple[list[Changed], list[tuple[str, str]]]: ...
+    def probabilities(
+        self, columns: Sequence[tuple[str, Column]], infinite: str, run: _RunRequest
+    ) -> list[tuple[str, bytes, list[str], bytes]]: ...
 
 def methods() -> str: ...
 def mechanisms() -> list[tuple[str, str]]: ...

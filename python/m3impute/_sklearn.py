@@ -11,6 +11,7 @@ from ._messages import DataError
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.utils.metadata_routing import UNUSED
     from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
     HAS_SKLEARN = True
@@ -31,6 +32,8 @@ except ImportError:
 
 if not HAS_SKLEARN:
     import inspect
+
+    UNUSED = ""
 
     class BaseEstimator:  # type: ignore[no-redef]
         """Parameters by name, as in scikit-learn."""
@@ -102,6 +105,7 @@ feature_names_in = _check_feature_names_in
 
 __all__ = [
     "HAS_SKLEARN",
+    "UNUSED",
     "BaseEstimator",
     "CallbackSupportMixin",
     "TransformerMixin",

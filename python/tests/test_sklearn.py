@@ -186,7 +186,7 @@ def test_scores_compare_with_a_baseline_and_survive_pickling(numbers):
     imputer = Imputer("mice").fit(numbers)
     scores = imputer.scores_
     assert set(scores) <= {"x0", "x1", "x2", "x3"} and scores
-    assert all(score["mae"] < score["baseline_mae"] for score in scores.values())
+    assert all(score["error"] < score["baseline"] for score in scores.values())
     assert pickle.loads(pickle.dumps(imputer)).scores_ == scores
     with pytest.raises(AttributeError, match="does not keep its table"):
         pickle.loads(pickle.dumps(Imputer("mice").fit(numbers))).scores_

@@ -254,6 +254,14 @@ impl Beliefs {
         self.columns.iter().filter(|c| !c.unordered).map(of).collect()
     }
 
+    /// The table filled with the lower, and with the upper ends of the intervals of that level. Levels without an order have
+    /// no interval: they get the likeliest.
+    pub fn ends(&self, filled: &Table, level: f64) -> [Table; 2] {
+        let end =
+            |end: usize| self.put(filled, |c, i| if c.unordered { c.of.mode(i) } else { c.of.interval(i, level)[end] });
+        [end(0), end(1)]
+    }
+
     fn put(&self, filled: &Table, mut value: impl FnMut(&ColumnBeliefs, usize) -> f64) -> Table {
         let mut out = filled.clone();
         for column in &self.columns {
@@ -364,10 +372,12 @@ mod tests {
 
     #[test]
     fn an_interval_leaves_the_same_share_on_both_sides_and_levels_have_none() {
-        let (_, beliefs) = beliefs();
+        let (table, beliefs) = beliefs();
         let intervals = beliefs.intervals(0.8);
         assert_eq!(intervals.len(), 1);
         assert_eq!((intervals[0].lower[0], intervals[0].upper[0]), (10.0, 90.0));
+        let ends = beliefs.ends(&table, 0.8).map(|t| (t.number(0, 0), t.number(1, 0), t.number(0, 1)));
+        assert_eq!(ends, [(10.0, 7.0, 1.0), (90.0, 7.0, 1.0)]);
     }
 
     #[test]

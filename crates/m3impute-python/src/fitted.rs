@@ -3,11 +3,12 @@
 use crate::columns::Column;
 use crate::errors::{core, io};
 use crate::requests::{RunRequest, infinities};
-use crate::tables::{Changed, batch_of, notes_of};
+use crate::tables::{Changed, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
-use m3impute::{Error, FittedImputer, ModelFile};
+use m3impute::beliefs::Distributions;
+use m3impute::{Beliefs, Error, FittedImputer, Imputation, ModelFile, Run, Table};
 use m3impute_io::arrow::document_as_in;
-use m3impute_io::{ColumnReading, Format, Infinities, ReadOptions, Reading};
+use m3impute_io::{ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
@@ -24,17 +25,33 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new(fitted: Box<dyn FittedImputer>, reading: Reading) -> PyResult<Model> {
         let file = fitted.to_file().map_err(core)?;
-        Ok(Model { card: card_of(&file), fitted, reading })
+        Ok(Model { card: card_of(&file, &*fitted), fitted, reading })
+    }
+
+    /// New rows, read as those that the model was made from.
+    fn document(&self, py: Python<'_>, columns: &[(String, Bound<'_, Column>)], infinite: &str) -> PyResult<Document> {
+        let batch = batch_of(columns)?;
+        let options = ReadOptions { infinities: infinities(infinite).map_err(core)?, ..ReadOptions::default() };
+        py.detach(|| document_as_in(vec![batch], &options, &self.reading, self.fitted.schema())).map_err(io)
+    }
+
+    fn believed(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, Beliefs)> {
+        let believed = self.fitted.believe(rows, run)?;
+        believed.ok_or_else(|| Error::Request {
+            what: "method".to_owned(),
+            expected: "one that has distributions, such as `m3`".to_owned(),
+            got: self.card["method"].as_str().unwrap_or_default().to_owned(),
+        })
     }
 }
 
 /// What a model says about itself.
-fn card_of(file: &ModelFile) -> Value {
+fn card_of(file: &ModelFile, fitted: &dyn FittedImputer) -> Value {
     let header = &file.header;
     json!({
         "method": header.method, "format": header.format, "version": header.version, "rows": header.rows,
         "fingerprint": header.fingerprint, "params": header.params, "finish": header.finish,
-        "columns": header.encoder.schema(), "notes": header.notes,
+        "columns": header.encoder.schema(), "notes": header.notes, "scores": fitted.scores(),
     })
 }
 
@@ -63,7 +80,8 @@ impl Model {
                 known => Reading::deserialize(known)
                     .map_err(|e| Error::ModelFile { reason: format!("how rows are read: {e}") })?,
             };
-            Ok(Model { fitted: m3impute::load_file(&file)?, reading, card: card_of(&file) })
+            let fitted = m3impute::load_file(&file)?;
+            Ok(Model { card: card_of(&file, &*fitted), fitted, reading })
         };
         py.detach(read).map_err(core)
     }
@@ -94,6 +112,68 @@ impl Model {
         self.fitted.notes().to_vec()
     }
 
+    /// Fills new rows and, with a level, fills them with the lower and the upper ends of their intervals too; without one,
+    /// draws so many times from their distributions. With it, what was found in the rows.
+    #[allow(clippy::type_complexity)]
+    fn believe(
+        &self,
+        py: Python<'_>,
+        columns: Vec<(String, Bound<'_, Column>)>,
+        infinite: &str,
+        run: RunRequest,
+        level: Option<f64>,
+        draws: u64,
+    ) -> PyResult<(Vec<Changed>, Vec<(String, String)>)> {
+        let document = self.document(py, &columns, infinite)?;
+        let rows = document.table();
+        let (imputation, tables) = watched(py, run.progress.as_ref(), |cancel, send| {
+            let mut run = run.run(cancel, send)?;
+            let (imputation, beliefs) = self.believed(rows, &mut run)?;
+            let tables: Vec<Table> = match level {
+                Some(level) => beliefs.ends(&imputation.table, level).into(),
+                None => (1..=draws).map(|n| beliefs.draw_rows(rows, &imputation.table, &run, n)).collect(),
+            };
+            Ok((imputation, tables))
+        })?;
+        let again = |table| Changed::filled(&document, Imputation { table, ..imputation.clone() });
+        let mut changed = if level.is_some() { vec![again(imputation.table.clone())?] } else { Vec::new() };
+        for table in tables {
+            changed.push(again(table)?);
+        }
+        Ok((changed, notes_of(document.findings())))
+    }
+
+    /// The probabilities of the levels of holes: column, rows, levels, and a probability for each row and level.
+    #[allow(clippy::type_complexity)]
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<(String, Bound<'_, Column>)>,
+        infinite: &str,
+        run: RunRequest,
+    ) -> PyResult<Vec<(String, Bound<'py, PyBytes>, Vec<String>, Bound<'py, PyBytes>)>> {
+        let document = self.document(py, &columns, infinite)?;
+        let (_, beliefs) = watched(py, run.progress.as_ref(), |cancel, send| {
+            self.believed(document.table(), &mut run.run(cancel, send)?)
+        })?;
+        let mut all = Vec::new();
+        for column in &beliefs.columns {
+            let Distributions::Shares { values, shares } = &column.of else { continue };
+            let mut order: Vec<usize> =
+                (0..values.len()).filter(|&v| (values[v] as usize) < column.levels.len()).collect();
+            order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+            if order.is_empty() {
+                continue;
+            }
+            let name = document.table().schema().columns()[column.column].name.clone();
+            let levels = order.iter().map(|&v| column.levels[values[v] as usize].clone()).collect();
+            let of_row = |row: &[f32]| order.iter().flat_map(|&v| row[v].to_ne_bytes()).collect::<Vec<u8>>();
+            let shares: Vec<u8> = shares.chunks(values.len()).flat_map(of_row).collect();
+            all.push((name, rows_as_bytes(py, &column.rows), levels, PyBytes::new(py, &shares)));
+        }
+        Ok(all)
+    }
+
     /// Fills new rows, each by itself; with it, what was found in them.
     #[allow(clippy::type_complexity)]
     fn transform(
@@ -103,10 +183,7 @@ impl Model {
         infinite: &str,
         run: RunRequest,
     ) -> PyResult<(Changed, Vec<(String, String)>)> {
-        let batch = batch_of(&columns)?;
-        let options = ReadOptions { infinities: infinities(infinite).map_err(core)?, ..ReadOptions::default() };
-        let document =
-            py.detach(|| document_as_in(vec![batch], &options, &self.reading, self.fitted.schema())).map_err(io)?;
+        let document = self.document(py, &columns, infinite)?;
         let imputation = watched(py, run.progress.as_ref(), |cancel, send| {
             self.fitted.transform(document.table(), &mut run.run(cancel, send)?)
         })?;

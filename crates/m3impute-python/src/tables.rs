@@ -222,7 +222,7 @@ pub(crate) struct Changed {
     spent: bool,
 }
 
-fn rows_as_bytes<'py>(py: Python<'py>, rows: &[usize]) -> Bound<'py, PyBytes> {
+pub(crate) fn rows_as_bytes<'py>(py: Python<'py>, rows: &[usize]) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &rows.iter().flat_map(|&row| (row as i64).to_ne_bytes()).collect::<Vec<u8>>())
 }
 

@@ -70,6 +70,14 @@ class Frame(ABC):
     def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:
         """The data with further columns of flags."""
 
+    def table(self, rows: np.ndarray, columns: dict[Hashable, np.ndarray]) -> Any:
+        """A new table of this library about some rows of this frame, which stand in its index or its column `row`."""
+        return with_rows(rows, columns)
+
+    def level_labels(self, at: int, levels: list[str]) -> list[Hashable]:
+        """What levels that the native half calls so are called in a column of this frame."""
+        return list(levels)
+
     def kinds(self) -> dict[str, str]:
         """Kinds of columns that are known without looking at their values."""
         return {}
@@ -94,6 +102,12 @@ def unique(names: list[str]) -> list[str]:
         seen.add(new)
         out.append(new)
     return out
+
+
+def with_rows(rows: np.ndarray, columns: dict[Hashable, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns behind one that says which rows they are about."""
+    names = unique(["row", *map(str, columns)])
+    return dict(zip(names, [rows, *columns.values()], strict=True))
 
 
 def as_bytes(values: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,16 @@ class PandasFrame(Frame):
     @staticmethod
     def beside(data: Any, flags: dict[str, np.ndarray]) -> pd.DataFrame:
         return pd.concat([data, pd.DataFrame(flags, index=data.index)], axis=1)
+
+    def table(self, rows: np.ndarray, columns: dict[Hashable, np.ndarray]) -> pd.DataFrame:
+        return pd.DataFrame(columns, index=self.data.index[rows])
+
+    def level_labels(self, at: int, levels: list[str]) -> list[Hashable]:
+        dtype = self.data.iloc[:, at].dtype
+        if not isinstance(dtype, pd.CategoricalDtype):
+            return list(levels)
+        labels = dict(zip(_level_names(dtype.categories), dtype.categories, strict=True))
+        return [labels.get(level, level) for level in levels]
 
 
 def _is_arrow(column: pd.Series) -> bool:

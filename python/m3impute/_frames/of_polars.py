@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from .. import _native
-from .base import Frame, as_bytes
+from .base import Frame, as_bytes, with_rows
 
 
 #: The types of columns without a value, by what they are in training.
@@ -60,6 +61,9 @@ class PolarsFrame(Frame):
     @staticmethod
     def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:
         return data.with_columns([pl.Series(name, values) for name, values in flags.items()])
+
+    def table(self, rows: np.ndarray, columns: dict[Hashable, np.ndarray]) -> Any:
+        return pl.DataFrame(with_rows(rows, columns))
 
 
 def _column_of(column: pl.Series) -> _native.Column:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from .. import _native
-from .base import Frame
+from .base import Frame, with_rows
 
 
 #: The types of columns without a value, by what they are in training.
@@ -70,3 +71,6 @@ class ArrowFrame(Frame):
         for name, values in flags.items():
             data = data.append_column(name, pa.array(values))
         return data
+
+    def table(self, rows: np.ndarray, columns: dict[Hashable, np.ndarray]) -> Any:
+        return pa.table(with_rows(rows, columns))
