@@ -17,11 +17,13 @@ from ._frames import Frame, is_frame, open_frame
 from ._messages import DataError, UsageError, tell, warn_fallbacks, warn_notes
 from ._progress import watching
 from ._sklearn import (
+    PARAMETERS,
     UNUSED,
     BaseEstimator,
     CallbackSupportMixin,
     TransformerMixin,
     check_is_fitted,
+    check_parameters,
     feature_names_in,
     validate_data,
     with_callbacks,
@@ -33,6 +35,8 @@ _SCORED = 0.1
 
 class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """What every imputer does; how it is called and configured is up to the classes below."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
 
     # The parameters, for those who check types. They are set by the constructors.
     preset: str | None
@@ -110,6 +114,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self : object
             The fitted imputer.
         """
+        check_parameters(self)
         method = self._method()
         _native.check(method)  # a wrong request fails before the table is read
         frame = self._open(X, reset=True)
@@ -484,6 +489,8 @@ class Imputer(_Imputer):
            x    y
     new  3.0  6.0
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"method": [str, None], **PARAMETERS}
 
     def __init__(
         self,

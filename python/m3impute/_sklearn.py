@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -101,15 +103,51 @@ if not HAS_SKLEARN:
         return np.array([f"x{at}" for at in range(estimator.n_features_in_)], dtype=object) if known is None else known
 
 
+    PARAMETERS: dict[str, Any] = {}
+
+    def check_parameters(estimator: Any) -> None:
+        """The native half refuses what it cannot use."""
+
+else:
+    from sklearn.utils._param_validation import Interval, StrOptions
+
+    #: What the parameters of an imputer may be, in the words of scikit-learn.
+    PARAMETERS = {
+        "preset": [str, None],
+        "params": [Mapping, None],
+        "random_state": ["random_state", np.random.Generator],
+        "n_jobs": [Integral, None],
+        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
+        "kinds": [Mapping, None],
+        "ignore": [Iterable, None],
+        "only": [Iterable, None],
+        "bounds": [Mapping, None],
+        "missing_values": "no_validation",
+        "infinities": [StrOptions({"error", "missing"})],
+        "empty_columns": [StrOptions({"keep", "error", "drop", "constant"})],
+        "round": ["boolean", None],
+        "clip": ["boolean", None],
+        "add_indicator": ["boolean"],
+        "verbose": ["verbose"],
+        "progress": [callable, "boolean", None],
+    }
+
+    def check_parameters(estimator: Any) -> None:
+        """Fails where a parameter is of a wrong type, as scikit-learn does."""
+        estimator._validate_params()
+
+
 feature_names_in = _check_feature_names_in
 
 __all__ = [
     "HAS_SKLEARN",
+    "PARAMETERS",
     "UNUSED",
     "BaseEstimator",
     "CallbackSupportMixin",
     "TransformerMixin",
     "check_is_fitted",
+    "check_parameters",
     "feature_names_in",
     "validate_data",
     "with_callbacks",

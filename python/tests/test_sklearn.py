@@ -49,6 +49,7 @@ FURTHER = [
     "check_get_feature_names_out_error",
     "check_dataframe_column_names_consistency",
     "check_inplace_ensure_writeable",
+    "check_param_validation",
 ]
 
 
