@@ -38,7 +38,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     inductive: true,
     distributions: true,
     randomised: true,
-    slow: true,
+    slow: false,
     presets: &[
         ("balanced", "a minute for a table of 2,000 x 15"),
         ("fast", "a few seconds"),

@@ -5,6 +5,9 @@ use super::columns::Column;
 /// How often a candidate is taken in; the weights are multiples of one over it.
 const PICKS: usize = 16;
 
+/// Cells are cut into so many parts to measure a mixture honestly.
+const PARTS: usize = 5;
+
 /// The opinions of several candidates on the held-out cells of one column.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
@@ -40,6 +43,27 @@ impl Heard {
         let mixed = self.mixed(column, weights);
         let cells = mixed.chunks_exact(column.opinion_width()).zip(&self.truth);
         cells.map(|(o, &t)| column.error(o, t)).sum::<f64>() / self.truth.len().max(1) as f64
+    }
+
+    /// The mean error of the mixture on cells that had no part in choosing it: each part of the cells is measured with
+    /// the weights that the other parts choose.
+    pub fn honest_error(&self, column: &Column) -> f64 {
+        let width = column.opinion_width();
+        let of = |part: usize| {
+            let weights = self.cells(width, |i| i % PARTS != part).weights(column);
+            let measured = self.cells(width, |i| i % PARTS == part);
+            measured.error_of(column, &weights) * measured.truth.len() as f64
+        };
+        (0..PARTS).map(of).sum::<f64>() / self.truth.len().max(1) as f64
+    }
+
+    /// The same for some of the cells.
+    fn cells(&self, width: usize, keep: impl Fn(usize) -> bool) -> Heard {
+        let of = |cells: &[f32], width: usize| {
+            let kept = cells.chunks_exact(width).enumerate().filter(|(i, _)| keep(*i));
+            kept.flat_map(|(_, cell)| cell.iter().copied()).collect()
+        };
+        Heard { truth: of(&self.truth, 1), said: self.said.iter().map(|said| of(said, width)).collect() }
     }
 
     /// The weights of the candidates: the best one first, then again and again the one that helps most.
@@ -95,5 +119,16 @@ mod tests {
         assert!(heard.error_of(&column(), &weights) < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
         assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_is_chosen_by_luck_is_measured_on_other_cells() {
+        // Each of twenty candidates is right in the one cell in twenty that it happens to know, and wrong elsewhere.
+        let truth = vec![0.5_f32; 20];
+        let said = |lucky: usize| (0..20).flat_map(|i| [if i == lucky { 0.5 } else { 0.1 }, 0.1]).collect::<Vec<f32>>();
+        let heard = Heard { said: (0..20).map(said).collect(), truth };
+        let chosen = heard.error_of(&column(), &heard.weights(&column()));
+        let honest = heard.honest_error(&column());
+        assert!(chosen < 0.3805 && honest > 0.395, "{chosen} {honest}");
     }
 }

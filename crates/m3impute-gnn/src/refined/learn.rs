@@ -143,9 +143,19 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         let column = &model.columns[f];
         heard.said.truncate(STAGES + LEARNERS * model.stages.len());
         let cells = heard.truth.len();
-        let weights = if cells < ENOUGH { model.usual_weights(f) } else { heard.weights(column) };
-        let alone = (0..weights.len()).map(|c| heard.error(column, c)).collect();
-        model.opinions.push(Opinions { cells, mixed: heard.error_of(column, &weights), alone });
+        let alone: Vec<Option<f64>> = (0..heard.said.len()).map(|c| heard.error(column, c)).collect();
+        let (weights, mixed) = if cells < ENOUGH {
+            let weights = model.usual_weights(f);
+            (weights.clone(), heard.error_of(column, &weights))
+        } else {
+            let honest = heard.honest_error(column);
+            match alone[TYPICAL] {
+                // What does not do better on cells it was not chosen by is not worth the risk.
+                Some(typical) if typical <= honest => (only(TYPICAL, heard.said.len()), typical),
+                _ => (heard.weights(column), honest),
+            }
+        };
+        model.opinions.push(Opinions { cells, mixed, alone });
         model.calibration.push(Calibration::of(column, &heard, &weights, &model.typical[f]));
         model.weights.push(weights);
     }
@@ -369,6 +379,11 @@ impl Model {
         }
         Ok(mixed)
     }
+}
+
+/// Weights that believe one opinion alone.
+fn only(opinion: usize, of: usize) -> Vec<f32> {
+    (0..of).map(|c| f32::from(u8::from(c == opinion))).collect()
 }
 
 fn add(sum: &mut [f32], weight: f32, said: &[f32]) {
