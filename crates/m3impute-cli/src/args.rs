@@ -1,5 +1,9 @@
 //! What can be said on the command line. Defaults and meanings stand here once: help, man page and completions follow.
 
+mod bench;
+
+pub use bench::{BenchEngineArgs, BenchM3Args, BenchPaperArgs, BenchVerb, TableFormat};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use m3impute::missing::Mechanism;
 use m3impute::{Bounds, Kind};
@@ -468,95 +472,6 @@ pub struct MethodsArgs {
     pub json: bool,
 }
 
-/// What can be measured.
-#[derive(Debug, Subcommand)]
-pub enum BenchVerb {
-    /// Measure a training step of the published M3-Impute beside the machine's matrix products
-    Engine(BenchEngineArgs),
-    /// Measure how long `m3` takes to fit tables of some sizes, and to fill new rows
-    M3(BenchM3Args),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  m3impute bench m3
-  m3impute bench m3 --presets best --sizes 2000x15
-  m3impute bench m3 --sizes 45730x9,1000x1000        a long and a wide one
-  m3impute bench m3 --sizes 5000x16 --new-rows 100000
-
-Tables are made up: numbers that hang together, with 30 % of their cells missing.")]
-pub struct BenchM3Args {
-    /// Tables to measure on
-    #[arg(
-        long,
-        value_name = "ROWSxCOLUMNS,...",
-        value_delimiter = ',',
-        default_value = "40x3,2000x15",
-        value_parser = parse_size
-    )]
-    pub sizes: Vec<TableSize>,
-
-    /// Presets to measure
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "fast,balanced")]
-    pub presets: Vec<String>,
-
-    /// New rows to fill with each model
-    #[arg(long, value_name = "ROWS", default_value_t = 10_000)]
-    pub new_rows: usize,
-
-    /// Threads; 0 takes as many as the machine has
-    #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS")]
-    pub threads: usize,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  m3impute bench engine
-  m3impute bench engine --sizes yacht,concrete    without the large table, which takes longest
-  m3impute bench engine --sizes 5000x20           how long would it train on a table like mine?
-  m3impute bench engine --threads 1 --json
-
-Tables are random, with 30 % of their cells missing. A step predicts every observed cell once.
-Its arithmetic is counted after the exact rewrites of the model, its speed is set beside that of
-matrix products, measured in turns with it.")]
-pub struct BenchEngineArgs {
-    /// Tables to measure on: yacht (308x6), concrete (1030x8), naval (11934x16), or any ROWSxCOLUMNS
-    #[arg(
-        long,
-        value_name = "SIZE,...",
-        value_delimiter = ',',
-        default_value = "yacht,concrete,naval",
-        value_parser = parse_size
-    )]
-    pub sizes: Vec<TableSize>,
-
-    /// Seconds of training on each table, at least; three steps are taken anyway
-    #[arg(long, value_name = "S", default_value = "4", value_parser = parse_seconds)]
-    pub seconds: std::time::Duration,
-
-    /// Threads; 0 takes as many as the machine has
-    #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS")]
-    pub threads: usize,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// A table of some size, under the name that was given.
-#[derive(Clone, Debug)]
-pub struct TableSize {
-    pub name: String,
-    pub rows: usize,
-    pub columns: usize,
-}
-
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell
@@ -679,24 +594,6 @@ fn parse_level(text: &str) -> Result<f64, String> {
 fn parse_seconds(text: &str) -> Result<std::time::Duration, String> {
     let seconds = text.parse::<f64>().map_err(|_| "expected a number of seconds".to_owned())?;
     std::time::Duration::try_from_secs_f64(seconds).map_err(|_| "expected a number of seconds of at least 0".to_owned())
-}
-
-/// The name of a benchmark table, or `ROWSxCOLUMNS`.
-fn parse_size(text: &str) -> Result<TableSize, String> {
-    /// Cells that a table may have: far beyond what can be trained on.
-    const MOST: usize = 100_000_000;
-    let size = |rows, columns| TableSize { name: text.to_owned(), rows, columns };
-    match text {
-        "yacht" => return Ok(size(308, 6)),
-        "concrete" => return Ok(size(1030, 8)),
-        "naval" => return Ok(size(11_934, 16)),
-        _ => {}
-    }
-    text.split_once('x')
-        .and_then(|(rows, columns)| Some((rows.parse::<usize>().ok()?, columns.parse::<usize>().ok()?)))
-        .filter(|&(rows, columns)| rows > 1 && columns > 1 && rows.checked_mul(columns).is_some_and(|c| c <= MOST))
-        .map(|(rows, columns)| size(rows, columns))
-        .ok_or_else(|| "expected yacht, concrete, naval or ROWSxCOLUMNS of at least 2x2, such as 5000x20".to_owned())
 }
 
 fn parse_chunk(text: &str) -> Result<usize, String> {

@@ -71,3 +71,17 @@ impl From<m3impute_io::Error> for Failure {
         Failure { category, message, hint, broken_pipe: error.is_broken_pipe() }
     }
 }
+
+impl From<m3impute_paper::Error> for Failure {
+    fn from(error: m3impute_paper::Error) -> Failure {
+        use m3impute_paper::Error;
+        let category = match error {
+            Error::Core(error) => return error.into(),
+            Error::Io(error) => return error.into(),
+            Error::Unknown { .. } => Category::Usage,
+            Error::Data { .. } => Category::Data,
+            Error::Rows { .. } => Category::Resource,
+        };
+        Failure { category, message: error.to_string(), hint: error.hint(), broken_pipe: false }
+    }
+}

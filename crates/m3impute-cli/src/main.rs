@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         args::Verb::Methods(args) => verbs::methods::methods(args, &manner),
         args::Verb::Bench(args::BenchVerb::Engine(args)) => verbs::bench::engine(args, &manner, &cancel),
         args::Verb::Bench(args::BenchVerb::M3(args)) => verbs::bench::m3(args, &manner, &cancel),
+        args::Verb::Bench(args::BenchVerb::Paper(args)) => verbs::bench_paper::paper(args, &manner, &cancel),
         args::Verb::Completions(args) => verbs::shell::completions(args),
         args::Verb::Man(args) => verbs::shell::man(args),
     };

@@ -79,6 +79,8 @@ pub trait Watch: Send + Sync {
     fn begins(&self, _label: &str, _repeat: usize, _done: usize, _total: usize) {}
     /// The method moved on.
     fn progress(&self, _progress: &Progress) {}
+    /// The method has filled the table.
+    fn filled(&self, _table: &Table) {}
     /// The method has finished.
     fn ends(&self, _row: &Row) {}
 }
@@ -125,7 +127,7 @@ pub fn evaluate(
             if let Some(seconds) = plan.max_seconds {
                 run = run.within(Duration::from_secs_f64(seconds));
             }
-            let row = task.row(candidate, repeat, run, probe)?;
+            let row = task.row(candidate, repeat, run, probe, watch.as_ref())?;
             watch.ends(&row);
             rows.push(row);
         }
@@ -170,7 +172,7 @@ impl<'a> Task<'a> {
         Ok(Task { truth, seed, seen, unscored, rate, notes })
     }
 
-    fn row(&self, candidate: &Candidate, repeat: usize, run: Run, probe: &dyn Probe) -> Result<Row> {
+    fn row(&self, candidate: &Candidate, repeat: usize, run: Run, probe: &dyn Probe, watch: &dyn Watch) -> Result<Row> {
         let cells = |i| (0..self.truth.cols()).filter(move |&j| self.is_scored(i, j)).count();
         let mut row = Row {
             label: candidate.label.clone(),
@@ -191,7 +193,10 @@ impl<'a> Task<'a> {
             error: None,
         };
         match self.fill(candidate, run, probe, &mut row) {
-            Ok(imputation) => self.score(&imputation, &mut row),
+            Ok(imputation) => {
+                watch.filled(&imputation.table);
+                self.score(&imputation, &mut row);
+            }
             Err(Error::Cancelled) => return Err(Error::Cancelled),
             Err(error) => row.error = Some(error.to_string()),
         }

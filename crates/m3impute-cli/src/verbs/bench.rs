@@ -13,8 +13,8 @@ use std::fmt::Write;
 /// Epochs of the published training.
 const EPOCHS: u64 = 40_000;
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-const COMMIT: Option<&str> = option_env!("M3IMPUTE_COMMIT");
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const COMMIT: Option<&str> = option_env!("M3IMPUTE_COMMIT");
 
 /// A run of these threads, shown by a bar and stopped by Ctrl-C.
 fn watched(threads: usize, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {

@@ -2,6 +2,7 @@
 
 pub mod ampute;
 pub mod bench;
+pub mod bench_paper;
 pub mod describe;
 pub mod evaluate;
 pub mod fit;

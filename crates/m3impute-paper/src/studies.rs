@@ -1,0 +1,412 @@
+//! The tables and figures of the paper.
+
+use crate::error::{Error, Result};
+use m3impute::METHODS;
+
+/// The eight tables of the paper's main part.
+const MAIN: &[&str] = &["yacht", "wine", "concrete", "housing", "energy", "naval", "kin8nm", "power"];
+/// The 17 of its appendix.
+const FURTHER: &[&str] = &[
+    "airfoil",
+    "blood",
+    "wine-white",
+    "ionosphere",
+    "breast",
+    "iris",
+    "diabetes",
+    "protein",
+    "spam",
+    "letter",
+    "abalone",
+    "ai4i",
+    "cmc",
+    "german",
+    "steel",
+    "libras",
+    "california-housing",
+];
+const ALL: &[&str] = &[
+    "yacht",
+    "wine",
+    "concrete",
+    "housing",
+    "energy",
+    "naval",
+    "kin8nm",
+    "power",
+    "airfoil",
+    "blood",
+    "wine-white",
+    "ionosphere",
+    "breast",
+    "iris",
+    "diabetes",
+    "protein",
+    "spam",
+    "letter",
+    "abalone",
+    "ai4i",
+    "cmc",
+    "german",
+    "steel",
+    "libras",
+    "california-housing",
+];
+
+/// What a study asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// How far off the filled cells are.
+    Errors,
+    /// How far off a line is that predicts the label from the filled table.
+    Labels,
+    /// How long methods take.
+    Seconds,
+    /// How large the tables are; nothing is filled.
+    Overview,
+    /// How columns hang together; nothing is filled.
+    Correlations,
+}
+
+/// A table or figure of the paper.
+#[derive(Debug)]
+pub struct Study {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// Where it stands in the paper.
+    pub place: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// What it asks.
+    pub question: Question,
+    /// The paper's tables in it.
+    pub tables: &'static [&'static str],
+    /// The holes: mechanism and per cent.
+    pub masks: &'static [&'static str],
+    /// The study under which its figures are published.
+    pub(crate) published: &'static str,
+    lines: Lines,
+}
+
+/// What is compared.
+#[derive(Debug)]
+enum Lines {
+    /// Methods, those of the registry that do not train for hours where none are named.
+    Methods,
+    /// These settings.
+    These(&'static [Line]),
+    /// Nothing is filled.
+    Nothing,
+}
+
+/// A published setting of a method: its name in the paper, method, preset, parameters.
+type Line = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// What takes part: a method with its preset and parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// The line of a table.
+    pub name: String,
+    /// The method.
+    pub method: String,
+    /// Its preset.
+    pub preset: String,
+    /// Its parameters on top of the preset.
+    pub params: Vec<(String, String)>,
+}
+
+const fn errors(
+    name: &'static str,
+    place: &'static str,
+    title: &'static str,
+    tables: &'static [&'static str],
+    masks: &'static [&'static str],
+) -> Study {
+    Study { name, place, title, question: Question::Errors, tables, masks, published: name, lines: Lines::Methods }
+}
+
+const fn settings(name: &'static str, place: &'static str, title: &'static str, lines: &'static [Line]) -> Study {
+    Study { lines: Lines::These(lines), ..errors(name, place, title, MAIN, &["mcar30"]) }
+}
+
+/// Every study, in the paper's order.
+pub const STUDIES: &[Study] = &[
+    errors("main", "Table 1", "Errors, MCAR 30 %", MAIN, &["mcar30"]),
+    settings(
+        "ablation",
+        "Table 2",
+        "Units of M3-Impute, and uniform sampling",
+        &[
+            ("hyperimpute", "hyperimpute", "paper", &[]),
+            ("grape", "grape", "paper", &[]),
+            ("init only", "m3", "paper", &[("variant", "init")]),
+            ("init + FCU", "m3", "paper", &[("variant", "init-fcu")]),
+            ("init + SCU", "m3", "paper", &[("variant", "init-scu")]),
+            ("full", "m3", "paper", &[]),
+            ("uniform sampling", "m3", "paper", &[("sampling", "uniform")]),
+        ],
+    ),
+    Study {
+        published: "none",
+        ..errors(
+            "ratios",
+            "Figure 3",
+            "Errors against missing ratios, MCAR",
+            MAIN,
+            &["mcar10", "mcar30", "mcar50", "mcar70"],
+        )
+    },
+    settings(
+        "peers",
+        "Table 3",
+        "Peers of a sample",
+        &[
+            ("1", "m3", "paper", &[("peers", "1")]),
+            ("2", "m3", "paper", &[("peers", "2")]),
+            ("5", "m3", "paper", &[]),
+            ("10", "m3", "paper", &[("peers", "10")]),
+            ("15", "m3", "paper", &[("peers", "15")]),
+            ("20", "m3", "paper", &[("peers", "20")]),
+        ],
+    ),
+    settings(
+        "epsilon",
+        "Table 3",
+        "What stands for a value that is not shown",
+        &[
+            ("0", "m3", "paper", &[("epsilon", "0")]),
+            ("1e-5", "m3", "paper", &[("epsilon", "1e-5")]),
+            ("1e-4", "m3", "paper", &[]),
+            ("1e-3", "m3", "paper", &[("epsilon", "1e-3")]),
+        ],
+    ),
+    Study { question: Question::Seconds, ..errors("times", "Tables 4 and 10", "Running times", ALL, &["mcar30"]) },
+    settings(
+        "gnn",
+        "Table 5",
+        "Kinds of graph layers, for M3-Impute and GRAPE",
+        &[
+            ("m3 E-GraphSAGE", "m3", "paper", &[]),
+            ("m3 GCN", "m3", "paper", &[("gnn", "gcn")]),
+            ("m3 GAT", "m3", "paper", &[("gnn", "gat")]),
+            ("m3 GraphSAGE", "m3", "paper", &[("gnn", "sage")]),
+            ("grape E-GraphSAGE", "grape", "paper", &[]),
+            ("grape GCN", "grape", "paper", &[("gnn", "gcn")]),
+            ("grape GAT", "grape", "paper", &[("gnn", "gat")]),
+            ("grape GraphSAGE", "grape", "paper", &[("gnn", "sage")]),
+        ],
+    ),
+    Study {
+        question: Question::Overview,
+        lines: Lines::Nothing,
+        ..errors("datasets", "Tables 6 and 9", "The tables", ALL, &[])
+    },
+    Study {
+        question: Question::Correlations,
+        lines: Lines::Nothing,
+        ..errors("correlations", "Figures 4 and 5", "Pearson correlations of columns", ALL, &[])
+    },
+    errors("mar", "Table 7", "Errors, MAR 30 %", MAIN, &["mar30"]),
+    errors("mnar", "Table 8", "Errors, MNAR 30 %", MAIN, &["mnar30"]),
+    Study {
+        published: "none",
+        ..errors(
+            "ratios-mar",
+            "appendix",
+            "Errors against missing ratios, MAR",
+            MAIN,
+            &["mar10", "mar30", "mar50", "mar70"],
+        )
+    },
+    Study {
+        published: "none",
+        ..errors(
+            "ratios-mnar",
+            "appendix",
+            "Errors against missing ratios, MNAR",
+            MAIN,
+            &["mnar10", "mnar30", "mnar50", "mnar70"],
+        )
+    },
+    Study {
+        question: Question::Labels,
+        ..errors("downstream", "Table 11", "Errors of labels predicted from the filled table", MAIN, &["mcar30"])
+    },
+    settings(
+        "widths",
+        "Table 12",
+        "Width of embeddings",
+        &[
+            ("32", "m3", "paper", &[("width", "32")]),
+            ("64", "m3", "paper", &[("width", "64")]),
+            ("128", "m3", "paper", &[]),
+            ("256", "m3", "paper", &[("width", "256")]),
+        ],
+    ),
+    settings(
+        "layers",
+        "Table 13",
+        "Number of graph layers",
+        &[
+            ("1", "m3", "paper", &[("layers", "1")]),
+            ("2", "m3", "paper", &[("layers", "2")]),
+            ("3", "m3", "paper", &[]),
+            ("4", "m3", "paper", &[("layers", "4")]),
+        ],
+    ),
+    settings(
+        "dropping",
+        "Table 14",
+        "Share of edges that an epoch drops",
+        &[
+            ("90 %", "m3", "paper", &[("keep", "0.1")]),
+            ("70 %", "m3", "paper", &[("keep", "0.3")]),
+            ("50 %", "m3", "paper", &[]),
+            ("30 %", "m3", "paper", &[("keep", "0.7")]),
+        ],
+    ),
+    errors("further", "appendix", "Errors on further tables, MCAR 30 %", FURTHER, &["mcar30"]),
+    Study {
+        published: "none",
+        ..errors("further-mar", "appendix", "Errors on further tables, MAR 30 %", FURTHER, &["mar30"])
+    },
+    Study {
+        published: "none",
+        ..errors("further-mnar", "appendix", "Errors on further tables, MNAR 30 %", FURTHER, &["mnar30"])
+    },
+];
+
+/// The study of a name.
+///
+/// # Errors
+/// When there is none.
+pub fn study(name: &str) -> Result<&'static Study> {
+    STUDIES.iter().find(|s| s.name == name).ok_or_else(|| Error::Unknown {
+        what: "study",
+        got: name.to_owned(),
+        known: STUDIES.iter().map(|s| s.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+impl Study {
+    /// What takes part: what is named, or else what belongs to the study.
+    ///
+    /// # Errors
+    /// When a method or preset is not there.
+    pub fn settings(&self, named: Option<&[String]>) -> Result<Vec<Setting>> {
+        match (named, &self.lines) {
+            (_, Lines::Nothing) => Ok(Vec::new()),
+            (Some(names), _) => names.iter().map(|name| Setting::parse(name)).collect(),
+            (None, Lines::These(_)) => Ok(self.fixed()),
+            (None, Lines::Methods) => Ok(usual()),
+        }
+    }
+
+    /// The settings that belong to the study; none where it compares methods.
+    pub(crate) fn fixed(&self) -> Vec<Setting> {
+        let Lines::These(lines) = self.lines else { return Vec::new() };
+        let owned = |params: &[(&str, &str)]| params.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let setting = |&(name, method, preset, params): &Line| Setting {
+            name: name.to_owned(),
+            method: method.to_owned(),
+            preset: preset.to_owned(),
+            params: owned(params),
+        };
+        lines.iter().map(setting).collect()
+    }
+
+    /// Whether methods have to fill something for it.
+    pub fn is_measured(&self) -> bool {
+        !matches!(self.lines, Lines::Nothing)
+    }
+}
+
+/// Every method that does not train for hours, and the settings that stand behind its published figures.
+fn usual() -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for spec in METHODS.iter().filter(|spec| !spec.slow) {
+        let presets = spec.presets.iter().map(|p| p.0);
+        let first = presets.clone().next();
+        // The published M3-Impute trains for hours.
+        let published = presets.filter(|&p| p == "paper" && spec.name != "m3" && Some(p) != first);
+        settings.extend(first.into_iter().chain(published).map(|preset| Setting::new(spec.name, preset)));
+    }
+    settings
+}
+
+impl Setting {
+    fn new(method: &str, preset: &str) -> Setting {
+        let is_first = METHODS.iter().any(|m| m.name == method && m.presets.first().is_some_and(|p| p.0 == preset));
+        let name = if is_first { method.to_owned() } else { format!("{method}:{preset}") };
+        Setting { name, method: method.to_owned(), preset: preset.to_owned(), params: Vec::new() }
+    }
+
+    /// `METHOD` or `METHOD:PRESET`.
+    ///
+    /// # Errors
+    /// When there is no such method or preset.
+    ///
+    /// ```
+    /// use m3impute_paper::Setting;
+    /// let setting = Setting::parse("knn:paper")?;
+    /// assert_eq!((setting.method.as_str(), setting.preset.as_str()), ("knn", "paper"));
+    /// assert!(Setting::parse("knn:poor").is_err());
+    /// # Ok::<(), m3impute_paper::Error>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Setting> {
+        let (method, preset) = text.split_once(':').map_or((text, None), |(method, preset)| (method, Some(preset)));
+        let spec = m3impute::method(method)?;
+        let presets: Vec<&str> = spec.presets.iter().map(|p| p.0).collect();
+        let preset = preset.or(presets.first().copied()).unwrap_or_default();
+        if !presets.contains(&preset) {
+            return Err(Error::Unknown { what: "preset", got: preset.to_owned(), known: presets.join(", ") });
+        }
+        Ok(Setting::new(method, preset))
+    }
+
+    /// The line of the paper that it stands beside.
+    pub(crate) fn published_as(&self) -> &str {
+        let is_method = self.name == self.method || self.name.starts_with(&format!("{}:", self.method));
+        if is_method { &self.method } else { &self.name }
+    }
+
+    /// The parameters in one text: `peers=2;width=64`.
+    pub fn params_text(&self) -> String {
+        self.params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(";")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_of_every_study_can_be_built() {
+        for study in STUDIES {
+            for setting in study.settings(None).unwrap() {
+                let Ok(spec) = m3impute::method(&setting.method) else { panic!("{}", setting.method) };
+                let settings = m3impute::Settings {
+                    preset: Some(setting.preset.clone()),
+                    params: setting.params.clone(),
+                    ..m3impute::Settings::default()
+                };
+                assert!((spec.build)(&settings).is_ok(), "{} {setting:?}", study.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_used_once_and_tables_are_those_of_the_paper() {
+        let names: std::collections::HashSet<_> = STUDIES.iter().map(|s| s.name).collect();
+        assert_eq!(names.len(), STUDIES.len());
+        assert_eq!((MAIN.len(), FURTHER.len(), ALL.len()), (8, 17, 25));
+        assert!(MAIN.iter().chain(FURTHER).all(|t| ALL.contains(t)));
+    }
+
+    #[test]
+    fn a_comparison_of_methods_leaves_out_those_that_train_for_hours() {
+        let names: Vec<String> = study("main").unwrap().settings(None).unwrap().into_iter().map(|s| s.name).collect();
+        assert!(names.contains(&"m3".to_owned()) && names.contains(&"knn:paper".to_owned()));
+        assert!(!names.contains(&"grape".to_owned()) && !names.contains(&"m3:paper".to_owned()));
+    }
+}

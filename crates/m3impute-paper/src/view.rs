@@ -1,0 +1,327 @@
+//! Rows as the paper's tables, the published figures beside ours.
+
+use crate::published::published;
+use crate::rows::{Row, Scale, Way};
+use crate::studies::{Question, Setting, Study};
+use std::fmt::Write;
+
+/// A table of results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    /// What it is about.
+    pub title: String,
+    /// What a figure is.
+    pub unit: String,
+    /// The names of its columns: tables, with their holes where a study has several.
+    pub columns: Vec<String>,
+    /// Its lines.
+    pub lines: Vec<(String, Vec<Cell>)>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// The mean over seeds.
+    pub mean: Option<f64>,
+    /// The standard deviation over seeds, where there are several.
+    pub deviation: Option<f64>,
+    /// What the paper prints.
+    pub published: Option<f64>,
+    /// Whether a method failed here.
+    pub failed: bool,
+}
+
+/// What a study says of the rows. Rows of another scaling or another limit of time are not mixed in.
+pub fn view(
+    study: &Study,
+    rows: &[Row],
+    tables: &[String],
+    settings: &[Setting],
+    scale: Scale,
+    limit: Option<f64>,
+) -> View {
+    let places: Vec<(&String, &str)> =
+        tables.iter().flat_map(|table| study.masks.iter().map(move |mask| (table, *mask))).collect();
+    let several = study.masks.len() > 1;
+    let columns = places.iter().map(|(t, m)| if several { format!("{t} {m}") } else { (*t).clone() }).collect();
+    let mut made = Vec::new();
+    let lines = settings
+        .iter()
+        .map(|setting| {
+            let cells = places.iter().map(|&(table, mask)| {
+                let here = |row: &&Row| {
+                    (&row.table, row.mask.as_str()) == (table, mask)
+                        && (&row.method, &row.preset) == (&setting.method, &setting.preset)
+                        && row.settings == setting.params_text()
+                        && (row.scale, row.max_seconds) == (scale, limit)
+                };
+                let here: Vec<&Row> = rows.iter().filter(here).collect();
+                if here.iter().any(|row| row.holes == "made") && !made.contains(&mask) {
+                    made.push(mask);
+                }
+                let figures: Vec<f64> = here.iter().filter_map(|row| figure(study.question, row)).collect();
+                Cell {
+                    failed: figures.is_empty() && here.iter().any(|row| !row.error.is_empty()),
+                    published: published(study, setting.published_as(), table),
+                    ..Cell::of(&figures)
+                }
+            });
+            (setting.name.clone(), cells.collect())
+        })
+        .collect();
+    let mut notes = Vec::new();
+    if !made.is_empty() {
+        notes.push(format!(
+            "There is no published mask for {}: its holes are made by `m3impute ampute`, seed 0.",
+            made.join(", ")
+        ));
+    }
+    if scale == Scale::Observed {
+        notes.push("Methods scale columns by their observed cells; the published figures are of columns scaled by the complete ones.".to_owned());
+    }
+    if let Some(limit) = limit {
+        notes.push(format!("Every method had at most {limit} s on each table."));
+    }
+    let unit = match study.question {
+        Question::Labels => "mean absolute error of the label, in its own units",
+        Question::Seconds => "seconds of filling; where a method learns first, after it has learnt",
+        _ => "mean absolute error times 10, columns scaled to 0..1",
+    };
+    View { title: study.title.to_owned(), unit: unit.to_owned(), columns, lines, notes }
+}
+
+fn figure(question: Question, row: &Row) -> Option<f64> {
+    match question {
+        Question::Labels => row.label_mae,
+        Question::Seconds => match row.way {
+            Way::Transform => row.fill_seconds,
+            Way::Impute => row.mae10.map(|_| row.seconds),
+        },
+        _ => row.mae10,
+    }
+}
+
+impl Cell {
+    fn of(figures: &[f64]) -> Cell {
+        let n = figures.len() as f64;
+        let mean = (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / n);
+        let deviation = mean
+            .filter(|_| figures.len() > 1)
+            .map(|mean| (figures.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt());
+        Cell { mean, deviation, ..Cell::default() }
+    }
+
+    fn text(&self, best: Option<&str>, between: &str) -> String {
+        let mut text = match (self.mean, self.failed) {
+            (Some(mean), _) => spoken(mean),
+            (None, true) => "failed".to_owned(),
+            (None, false) => "-".to_owned(),
+        };
+        if let Some(mark) = best {
+            text = mark.replace("{}", &text);
+        }
+        if let Some(deviation) = self.deviation {
+            let _ = write!(text, "{between}{}", spoken(deviation));
+        }
+        if let Some(published) = self.published {
+            let _ = write!(text, " ({})", spoken(published));
+        }
+        text
+    }
+}
+
+/// Two decimals, or as many as the first two figures that count need.
+fn spoken(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 0.1 => format!("{value:.2}"),
+        v if v >= 0.01 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+impl View {
+    /// The line that is best in a column.
+    fn best(&self, column: usize) -> Option<usize> {
+        let means = self.lines.iter().enumerate().filter_map(|(at, (_, cells))| Some((at, cells[column].mean?)));
+        means.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+    }
+
+    /// The mean rank of each line over the columns in which every line has a figure, and how many those are.
+    ///
+    /// ```
+    /// use m3impute_paper::{Cell, View};
+    /// let cell = |mean| Cell { mean: Some(mean), ..Cell::default() };
+    /// let line = |name: &str, a, b| (name.to_owned(), vec![cell(a), cell(b)]);
+    /// let view = View {
+    ///     title: String::new(),
+    ///     unit: String::new(),
+    ///     columns: vec!["a".to_owned(), "b".to_owned()],
+    ///     lines: vec![line("first", 1.0, 1.0), line("tied", 2.0, 1.0)],
+    ///     notes: Vec::new(),
+    /// };
+    /// assert_eq!(view.mean_ranks(), (vec![Some(1.25), Some(1.75)], 2));
+    /// ```
+    pub fn mean_ranks(&self) -> (Vec<Option<f64>>, usize) {
+        let known: Vec<usize> =
+            (0..self.lines.len()).filter(|&l| self.lines[l].1.iter().any(|c| c.mean.is_some())).collect();
+        let full: Vec<usize> = (0..self.columns.len())
+            .filter(|&c| !known.is_empty() && known.iter().all(|&l| self.lines[l].1[c].mean.is_some()))
+            .collect();
+        let mut ranks = vec![None; self.lines.len()];
+        for &line in known.iter().filter(|_| !full.is_empty()) {
+            let rank = |&column: &usize| {
+                let of = |l: usize| self.lines[l].1[column].mean.unwrap_or(f64::INFINITY);
+                let below = known.iter().filter(|&&l| of(l) < of(line)).count();
+                let same = known.iter().filter(|&&l| of(l) == of(line)).count();
+                below as f64 + (same as f64 + 1.0) / 2.0
+            };
+            ranks[line] = Some(full.iter().map(rank).sum::<f64>() / full.len() as f64);
+        }
+        (ranks, full.len())
+    }
+
+    fn cells(&self, mark: &str, between: &str) -> Vec<Vec<String>> {
+        let best: Vec<Option<usize>> = (0..self.columns.len()).map(|c| self.best(c)).collect();
+        let ranks = self.mean_ranks().0;
+        let line = |(at, (name, cells)): (usize, &(String, Vec<Cell>))| {
+            let figures = cells.iter().zip(&best).map(|(c, best)| c.text((*best == Some(at)).then_some(mark), between));
+            let rank = ranks[at].map_or_else(|| "-".to_owned(), |r| format!("{r:.1}"));
+            [name.clone()].into_iter().chain(figures).chain([rank]).collect()
+        };
+        self.lines.iter().enumerate().map(line).collect()
+    }
+
+    fn header(&self) -> Vec<String> {
+        [String::new()].into_iter().chain(self.columns.iter().cloned()).chain(["rank".to_owned()]).collect()
+    }
+
+    /// For the terminal.
+    pub fn to_text(&self) -> String {
+        let rows: Vec<Vec<String>> = [self.header()].into_iter().chain(self.cells("{}*", " ± ")).collect();
+        let width = |c: usize| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..=self.columns.len() + 1).map(width).collect();
+        let mut out = format!("{}\n\n", self.title);
+        for row in &rows {
+            let mut line = String::new();
+            for (cell, &width) in row.iter().zip(&widths) {
+                let _ = write!(line, "{cell:<width$}  ");
+            }
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+        let _ = writeln!(out, "\n{} (published in brackets, * best; rank: mean over full columns)", self.unit);
+        self.notes.iter().for_each(|note| out.push_str(&format!("{note}\n")));
+        out
+    }
+
+    /// For a page.
+    pub fn to_markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let mut out = format!("### {}\n\n", self.title) + &line(&self.header());
+        out += &format!("| --- |{}\n", " ---: |".repeat(self.columns.len() + 1));
+        self.cells("**{}**", " ± ").iter().for_each(|row| out.push_str(&line(row)));
+        let _ = writeln!(
+            out,
+            "\n{}; published figures in brackets, the best of ours bold. Rank: the mean over columns in which every line has a figure.",
+            sentence(&self.unit)
+        );
+        self.notes.iter().for_each(|note| out.push_str(&format!("{note}\n")));
+        out
+    }
+
+    /// For a paper.
+    pub fn to_latex(&self) -> String {
+        let line = |cells: &[String]| cells.iter().map(|c| escaped(c)).collect::<Vec<_>>().join(" & ") + " \\\\\n";
+        let mut out = format!(
+            "\\begin{{table}}\n\\caption{{{}: {}. Published figures in brackets.}}\n\\begin{{tabular}}{{l{}}}\n\\toprule\n",
+            escaped(&self.title),
+            escaped(&self.unit),
+            "r".repeat(self.columns.len() + 1)
+        );
+        out += &line(&self.header());
+        out += "\\midrule\n";
+        self.cells("\u{1}{}\u{2}", " ± ").iter().for_each(|row| out.push_str(&line(row)));
+        out + "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\u{1}' => out.push_str("\\textbf{"),
+            '\u{2}' => out.push('}'),
+            '±' => out.push_str("$\\pm$"),
+            '%' | '_' | '&' | '#' | '$' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::tests::row;
+    use crate::studies::study;
+
+    fn main_view(scale: Scale) -> View {
+        let main = study("main").unwrap();
+        let settings = main.settings(Some(&["mean".to_owned(), "m3".to_owned()])).unwrap();
+        let rows = [
+            row("yacht", "mean", 0, 2.06),
+            row("yacht", "m3", 0, 1.0),
+            row("yacht", "m3", 1, 1.2),
+            Row { scale: Scale::Observed, ..row("wine", "m3", 0, 0.5) },
+        ];
+        view(main, &rows, &["yacht".to_owned(), "wine".to_owned()], &settings, scale, None)
+    }
+
+    #[test]
+    fn a_table_has_means_over_seeds_with_the_published_figures_beside_them() {
+        let text = main_view(Scale::Paper).to_text();
+        assert!(text.contains("mean  2.06 (2.09)"), "{text}");
+        assert!(text.contains("m3    1.10* ± 0.14 (1.33)  - (0.60)"), "{text}");
+    }
+
+    #[test]
+    fn scalings_are_never_mixed() {
+        let view = main_view(Scale::Observed);
+        assert_eq!(view.lines[1].1[0].mean, None);
+        assert_eq!(view.lines[1].1[1].mean, Some(0.5));
+        assert!(view.notes[0].contains("observed cells"));
+    }
+
+    #[test]
+    fn markdown_and_latex_say_the_same() {
+        let view = main_view(Scale::Paper);
+        assert!(
+            view.to_markdown().contains("| m3 | **1.10** ± 0.14 (1.33) | - (0.60) | 1.0 |"),
+            "{}",
+            view.to_markdown()
+        );
+        assert!(
+            view.to_latex().contains("m3 & \\textbf{1.10} $\\pm$ 0.14 (1.33) & - (0.60) & 1.0 \\\\"),
+            "{}",
+            view.to_latex()
+        );
+        assert!(view.to_latex().contains("MCAR 30 \\%"));
+    }
+
+    #[test]
+    fn a_method_that_failed_says_so() {
+        let main = study("main").unwrap();
+        let settings = main.settings(Some(&["mean".to_owned()])).unwrap();
+        let failed = Row { mae10: None, error: "no".to_owned(), ..row("yacht", "mean", 0, 0.0) };
+        let view = view(main, &[failed], &["yacht".to_owned()], &settings, Scale::Paper, None);
+        assert!(view.to_text().contains("failed"));
+    }
+}
