@@ -55,7 +55,10 @@ pub(crate) fn advice(methods: &[Compared], mechanism: &str) -> Vec<String> {
     }
     if repeats > 1 && !others.is_empty() {
         if alike.is_empty() {
-            said.push("It is ahead of every other method by more than repeats differ.".to_owned());
+            let both = best.mae.is_some() && best.accuracy.is_some();
+            let measure =
+                if both { "in numbers or in levels, and clearly behind in neither" } else { "on these holes" };
+            said.push(format!("It is ahead of every other method by more than repeats differ, {measure}."));
         } else {
             let names = named(alike.iter().map(|m| m.label.as_str()), 6);
             let verb = if alike.len() == 1 { "is" } else { "are" };

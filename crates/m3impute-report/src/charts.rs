@@ -37,14 +37,14 @@ pub(crate) fn ratio(share: f64) -> Html {
 
 /// Repeats of one method on a scale that all methods share.
 pub(crate) fn repeats(each: &[f64], mean: f64, ends: [f64; 2]) -> Html {
-    let place = |v: f64| 6.0 + 148.0 * if ends[1] > ends[0] { (v - ends[0]) / (ends[1] - ends[0]) } else { 0.5 };
+    let place = |v: f64| 6.0 + 98.0 * if ends[1] > ends[0] { (v - ends[0]) / (ends[1] - ends[0]) } else { 0.5 };
     let mut dots = String::new();
     for &v in each.iter().take(60) {
         let _ = write!(dots, "M{:.1} 9h0", place(v));
     }
     html!(
-        "<svg class=\"dots\" viewBox=\"0 0 160 18\" width=\"160\" height=\"18\" aria-hidden=\"true\">\
-         <path class=\"axis\" d=\"M4 9H156\"/><path class=\"mean\" d=\"M{} 2v14\"/><path class=\"each\" d=\"{}\"/></svg>",
+        "<svg class=\"dots\" viewBox=\"0 0 110 18\" width=\"110\" height=\"18\" aria-hidden=\"true\">\
+         <path class=\"axis\" d=\"M4 9H106\"/><path class=\"mean\" d=\"M{} 2v14\"/><path class=\"each\" d=\"{}\"/></svg>",
         place(mean),
         dots
     )
@@ -62,7 +62,7 @@ pub(crate) fn matrix(matrix: &Matrix, all_rows: usize, all_columns: usize) -> Ht
     const LEFT: f64 = 58.0;
     let (high, wide) = (matrix.rows.len() - 1, matrix.columns.len() - 1);
     let top = if matrix.names.is_empty() { 22.0 } else { 96.0 };
-    let cell_width = (860.0 / wide as f64).clamp(12.0, 44.0).floor();
+    let cell_width = (860.0 / wide as f64).clamp(12.0, 64.0).floor();
     let cell_height = (300.0 / high as f64).clamp(4.0, 16.0).floor();
     let (width, height) = (cell_width * wide as f64, cell_height * high as f64);
     let mut paths: [String; 4] = Default::default();
@@ -231,6 +231,23 @@ pub(crate) fn level(share: &LevelShare) -> Html {
     )
 }
 
+/// What the shades mean, where there are any.
+pub(crate) fn matrix_key(matrix: &Matrix) -> Option<Html> {
+    let shaded = matrix.shares.iter().any(|s| *s > 0.0 && *s < 1.0);
+    let of = |class: &'static str, words: &'static str| {
+        html!(
+            "<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"{}\" width=\"22\" height=\"12\"/></svg>{}</li>",
+            class,
+            words
+        )
+    };
+    let key = [("ground", "none"), ("m1", "up to 25 %"), ("m2", "up to 50 %"), ("m3", "more"), ("m4", "all")];
+    shaded.then(|| {
+        let entries: Html = key.into_iter().map(|(class, words)| of(class, words)).collect();
+        html!("<ul class=\"key\" aria-label=\"Key\">{}</ul>", entries)
+    })
+}
+
 /// What the picture of missing cells does not show.
 pub(crate) fn matrix_note(matrix: &Matrix, all_rows: usize, all_columns: usize) -> String {
     let (high, wide) = (matrix.rows.len() - 1, matrix.columns.len() - 1);
@@ -261,7 +278,7 @@ mod tests {
         let of =
             Matrix { rows: vec![0, 1, 2], columns: vec![0, 1], names: vec!["<b>".to_owned()], shares: vec![1.0, 1.0] };
         let svg = matrix(&of, 2, 1).into_string();
-        assert!(svg.contains("<path class=\"m4\" d=\"M58 96h43v32h-43z\"/>"), "{svg}");
+        assert!(svg.contains("<path class=\"m4\" d=\"M58 96h63v32h-63z\"/>"), "{svg}");
         assert!(svg.contains("&lt;b&gt;") && !svg.contains("<b>"), "{svg}");
         assert_eq!((shade(0.0), shade(0.01), shade(0.99), shade(1.0)), (None, Some(0), Some(2), Some(3)));
     }

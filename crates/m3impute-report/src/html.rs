@@ -127,6 +127,18 @@ macro_rules! html {
 }
 pub(crate) use html;
 
+/// A sentence in which names and commands stand between backticks, as the program says it on a terminal.
+pub(crate) fn prose(text: &str) -> Html {
+    let pieces: Vec<&str> = text.split('`').collect();
+    let last = pieces.len() - 1;
+    let piece = |(at, piece): (usize, &&str)| match at % 2 {
+        0 => html!("{}", piece),
+        _ if at == last => html!("`{}", piece), // opened, and never closed
+        _ => html!("<code>{}</code>", piece),
+    };
+    pieces.iter().enumerate().map(piece).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +149,13 @@ mod tests {
         let piece = html!("<td title=\"{}\">{}</td>", hostile, hostile.to_owned());
         let escaped = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot; onload=&quot;x &amp; \u{fffd}\u{fffd}[31m";
         assert_eq!(piece, Html(format!("<td title=\"{escaped}\">{escaped}</td>")));
+    }
+
+    #[test]
+    fn names_in_sentences_are_set_apart() {
+        let said = |text| prose(text).into_string();
+        assert_eq!(said("column `<a>`: ok"), "column <code>&lt;a&gt;</code>: ok");
+        assert_eq!([said("one ` alone"), said("")], ["one ` alone", ""]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The frame of a page, and the sections that every report has.
 
 use crate::facts::Work;
-use crate::html::{Html, html};
+use crate::html::{Html, html, prose};
 use crate::words::{duration, moment, short, thousands};
 
 const STYLE: &str = include_str!("page.css");
@@ -91,13 +91,14 @@ pub(crate) fn scroll(label: &str, inside: Html) -> Html {
 
 /// Something that this report cannot say, and what to do about it.
 pub(crate) fn not_known(text: &str) -> Html {
-    html!("<p class=\"none\">{}</p>\n", text)
+    html!("<p class=\"none\">{}</p>\n", prose(text))
 }
 
 /// What was done, with what.
 pub(crate) fn settings(work: &Work) -> Section {
-    let line =
-        |(name, value): &(String, String)| html!("<dt>{}</dt><dd>{}</dd>\n", short(name, LONG), short(value, LONG));
+    let line = |(name, value): &(String, String)| {
+        html!("<dt>{}</dt><dd>{}</dd>\n", short(name, LONG), prose(&short(value, LONG)))
+    };
     let mut lines: Html = work.settings.iter().map(line).collect();
     lines += html!("<dt>Time taken</dt><dd>{}</dd>\n", duration(work.seconds));
     lines += html!("<dt>Done on</dt><dd>{} UTC</dd>\n", moment(work.when));
@@ -116,7 +117,7 @@ pub(crate) fn events(work: &Work) -> Section {
             .events
             .iter()
             .take(EVENTS)
-            .map(|e| html!("<li><b>{}</b>{}</li>\n", short(&e.place, 120), short(&e.what, LONG)))
+            .map(|e| html!("<li><b>{}</b>{}</li>\n", short(&e.place, 120), prose(&short(&e.what, LONG))))
             .collect();
         let more = work.events.len().saturating_sub(EVENTS);
         let more = (more > 0).then(|| {
@@ -124,5 +125,5 @@ pub(crate) fn events(work: &Work) -> Section {
         });
         html!("<ul class=\"events\">\n{}</ul>\n{}", listed, more)
     };
-    Section::new("events", "What was out of the ordinary", body)
+    Section::new("events", "Out of the ordinary", body)
 }

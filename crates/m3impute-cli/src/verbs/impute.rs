@@ -68,7 +68,7 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         let tuning = &args.method.tuning;
         let how = format!("Filled by {}, preset {}, seed {}", spec.name, reports::preset(spec, tuning), args.run.seed);
         let mut settings = reports::method_settings(spec, tuning);
-        settings.push(("Not for", spec.avoid.to_owned()));
+        settings.push(("Less suited to", spec.avoid.to_owned()));
         settings.extend(reports::run_settings(&args.run, run.threads()));
         let work = reports::work(&input, how, settings, document.findings(), started);
         let beliefs = believing.then_some(&beliefs);

@@ -31,13 +31,14 @@ impl EvaluateFacts {
         let methods: Vec<Compared> = summary.iter().map(|s| compared(s, rows)).collect();
         let (by_column, scored_columns) = columns(truth, rows, summary);
         work.events.extend(events(rows));
+        let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len().max(1) as f64;
         EvaluateFacts {
             work,
             rows: truth.rows(),
             columns: truth.cols(),
             cells: rows.first().map_or(0, |r| r.cells),
-            rate: rows.iter().map(|r| r.rate).sum::<f64>() / rows.len().max(1) as f64,
-            advice: advice(&methods, &mechanism),
+            rate,
+            advice: advice(&methods, &format!("{mechanism}, {:.0} % of the known cells", 100.0 * rate)),
             mechanism,
             repeats: rows.iter().map(|r| r.repeat).max().unwrap_or_default(),
             methods,

@@ -2,7 +2,7 @@
 
 use crate::charts::{self, ends};
 use crate::facts::{ColumnCompared, Compared, EvaluateFacts};
-use crate::html::{Html, html};
+use crate::html::{Html, html, prose};
 use crate::page::{Section, events, not_known, page, scroll, settings, tiles};
 use crate::words::{bytes, count, difference, short, thousands};
 use m3impute_eval::Spread;
@@ -31,7 +31,7 @@ impl EvaluateFacts {
             ("Repeats", thousands(self.repeats), String::new()),
             ("Methods", thousands(self.methods.len()), String::new()),
         ];
-        let sentences: Html = self.advice.iter().map(|said| html!("<p>{}</p>\n", said)).collect();
+        let sentences: Html = self.advice.iter().map(|said| html!("<p>{}</p>\n", prose(said))).collect();
         html!(
             "{}<div class=\"advice\" role=\"note\" aria-label=\"Recommendation\">\n{}</div>\n",
             tiles(&figures),
@@ -81,10 +81,8 @@ impl EvaluateFacts {
             })
             .collect();
         let table = html!(
-            "<table class=\"sortable\"><caption>Best first, by the mean of the ranks in both measures. A figure is the mean \
-             over repeats ± their deviation; a dot is a repeat, the stroke their mean. Errors of numbers are mean absolute \
-             errors, each column scaled to 0..1 by its range; levels right are in percent; the dots of seconds stand on a \
-             logarithmic scale.</caption><thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table>",
+            "<table class=\"sortable\"><caption>Best first, by the mean of the ranks in both measures.</caption>\
+             <thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table>",
             heads,
             rows
         );
@@ -95,7 +93,13 @@ impl EvaluateFacts {
                 count(failed, "method")
             )
         });
-        html!("{}{}", scroll("Methods compared", table), failed)
+        html!(
+            "<p>A figure is the mean over repeats ± their deviation. In the drawings a dot is a repeat and the stroke their \
+             mean, on a scale that all methods share. Errors of numbers are mean absolute errors, each column scaled to 0..1 \
+             by its range; levels right are in percent; seconds are drawn on a logarithmic scale.</p>\n{}{}",
+            scroll("Methods compared", table),
+            failed
+        )
     }
 
     fn by_column(&self) -> Html {

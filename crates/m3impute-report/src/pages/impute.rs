@@ -5,7 +5,7 @@ use crate::facts::{Filled, Histogram, ImputeFacts, LevelShare, Missing, Shape, U
 use crate::gather::LEVEL;
 use crate::html::{Html, html};
 use crate::page::{Section, events, not_known, page, scroll, settings, tiles};
-use crate::words::{count, difference, error, figures, named, percent, short, thousands, value};
+use crate::words::{count, difference, error, named, percent, short, thousands, value};
 use m3impute_core::{ColumnScore, Kind};
 
 /// Characters of a column's name, and of a level's.
@@ -19,7 +19,7 @@ impl ImputeFacts {
             Section::new("missing", "What was missing", missing(&self.missing)),
             Section::new("filled", "What was put in", self.put_in()),
             Section::new("trust", "How far to trust it", self.trust()),
-            Section::new("rows", "Which rows are least certain", self.least_certain()),
+            Section::new("rows", "Least certain rows", self.least_certain()),
             settings(&self.work),
             events(&self.work),
         ];
@@ -55,13 +55,15 @@ impl ImputeFacts {
         ratios.sort_unstable_by(f64::total_cmp);
         if let Some(middle) = ratios.get(ratios.len() / 2) {
             let poor = ratios.iter().filter(|r| **r >= 1.0).count();
-            said += &format!(
-                " On cells that were held out, the error in the middle column is {:.0} % of that of the typical value",
-                100.0 * middle
-            );
+            said += " Judged by cells that were held out, ";
+            said += &match 100.0 * (1.0 - middle) {
+                less if less >= 1.0 => format!("errors are {less:.0} % smaller than those of the typical value"),
+                _ => "errors are no smaller than those of the typical value".to_owned(),
+            };
+            said += " (the median, or the most frequent level) in the middle column";
             said += &match poor {
-                0 => "; it is smaller in every column.".to_owned(),
-                _ => format!("; in {} of {} it is no smaller.", thousands(poor), count(ratios.len(), "column")),
+                0 => ".".to_owned(),
+                _ => format!("; in {} of {} nothing was gained.", thousands(poor), count(ratios.len(), "column")),
             };
         }
         said
@@ -78,7 +80,7 @@ impl ImputeFacts {
                  all that the filled cells may be</li>\
                  <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><path class=\"whisker\" d=\"M1 6H21\"/>\
                  <path class=\"point\" d=\"M12 6h0\"/></svg>a filled cell and its {} % interval</li>",
-                figures(100.0 * LEVEL)
+                format!("{:.0}", 100.0 * LEVEL)
             )
         });
         let key = html!(
@@ -165,10 +167,10 @@ impl ImputeFacts {
         let table = html!(
             "<table class=\"sortable\"><caption>Row 1 is the first below the names of the columns. A cell counts as fully \
              unknown where its {} % interval is as wide as that of its whole column, or its levels are as open.</caption>\
-             <thead><tr><th scope=\"col\" class=\"n\">Row</th><th scope=\"col\" class=\"n\">Filled cells</th>\
+             <thead><tr><th scope=\"col\" class=\"n\">Row</th>\
              <th scope=\"col\" class=\"n\">As good as unknown</th><th scope=\"col\" data-fixed>Least certain cells</th></tr>\
              </thead>\n<tbody>\n{}</tbody></table>",
-            figures(100.0 * LEVEL),
+            format!("{:.0}", 100.0 * LEVEL),
             body
         );
         html!(
@@ -187,8 +189,9 @@ fn missing(of: &Missing) -> Html {
         return not_known("Nothing was missing.");
     }
     let picture = html!(
-        "<figure><figcaption>{}</figcaption>{}</figure>\n",
+        "<figure><figcaption>{}{}</figcaption>{}</figure>\n",
         charts::matrix_note(&of.matrix, of.rows, of.columns),
+        charts::matrix_key(&of.matrix),
         scroll("Picture of missing cells", charts::matrix(&of.matrix, of.rows, of.columns))
     );
     let rows: Html = of
@@ -244,7 +247,7 @@ fn patterns(of: &Missing) -> Html {
             let more = p.columns - p.names.len();
             let more = (more > 0).then(|| html!("and {} more", thousands(more)));
             html!(
-                "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}{}</td></tr>\n",
+                "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"chips\">{}{}</td></tr>\n",
                 thousands(p.rows),
                 percent(p.rows, of.rows),
                 charts::bar(p.rows as f64 / most as f64, "filled"),
@@ -293,7 +296,11 @@ fn numbers(of: &Filled, histogram: &Histogram) -> (Html, String) {
         format!("Median {} observed, {} filled.", say(histogram.observed_median), say(histogram.filled_median));
     let width = histogram.width.map_or_else(String::new, |width| {
         let unit = if of.kind == Kind::Datetime { " long" } else { " wide" };
-        format!(" The {} % interval is typically {}{unit}.", figures(100.0 * LEVEL), difference(of.kind, width))
+        format!(
+            " The {} % interval is typically {}{unit}.",
+            format!("{:.0}", 100.0 * LEVEL),
+            difference(of.kind, width)
+        )
     });
     let outside = match histogram.outside {
         0 => String::new(),
@@ -308,7 +315,7 @@ fn level_table(of: &Filled, levels: &[LevelShare]) -> Html {
     let row = |share: &LevelShare| {
         let name = share.level.as_ref().map_or_else(|| "all others".to_owned(), |l| short(l, LEVEL_NAME));
         html!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td class=\"draw\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
             name,
             charts::level(share),
             charts::share(share.observed),
@@ -345,7 +352,7 @@ fn score_row(score: &ColumnScore) -> Html {
         ratio.map(charts::ratio),
         by(best.map(|b| b.error)),
         best.map_or_else(String::new, |b| format!("{} ({})", error(score, b.error), b.name)),
-        short(&held.mixture, 120)
+        short(&held.mixture, 120).replace(" %", "\u{a0}%")
     )
 }
 
@@ -366,10 +373,10 @@ fn uncertain_row(row: &UncertainRow) -> Html {
     let more = row.filled - row.cells.len();
     let more = (more > 0).then(|| html!("and {} more", thousands(more)));
     html!(
-        "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}{}</td></tr>\n",
+        "<tr><td class=\"n\">{}</td><td class=\"n\">{} of {}</td><td class=\"chips\">{}{}</td></tr>\n",
         thousands(row.row),
-        thousands(row.filled),
         format!("{:.1}", row.unknown),
+        count(row.filled, "cell"),
         cells,
         more
     )
