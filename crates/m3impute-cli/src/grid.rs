@@ -1,6 +1,6 @@
 //! Tables on a terminal: aligned columns, coloured cells.
 
-use crate::terminal::Manner;
+use crate::terminal::{Manner, plain};
 use unicode_width::UnicodeWidthStr;
 
 /// How a cell looks, where colour is used.
@@ -33,9 +33,7 @@ pub struct Cell(String, Look);
 
 impl Cell {
     pub fn new(text: impl Into<String>, look: Look) -> Cell {
-        // A name may hold what would move the cursor or colour the screen.
-        let text: String = text.into();
-        Cell(text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(), look)
+        Cell(plain(&text.into()), look)
     }
 }
 
@@ -116,7 +114,9 @@ mod tests {
     #[test]
     fn colour_changes_nothing_but_colour() {
         let plain = table(&Manner::quiet());
-        let coloured = table(&Manner { color: true, ..Manner::quiet() });
+        let mut manner = Manner::quiet();
+        manner.color = true;
+        let coloured = table(&manner);
         assert!(coloured.contains("\x1b[33m12\x1b[0m"), "{coloured:?}");
         let mut stripped = coloured;
         for code in ["\x1b[2m", "\x1b[33m", "\x1b[0m"] {

@@ -18,8 +18,8 @@ pub struct ReportFile {
 }
 
 impl ReportFile {
-    /// Opens the file that is asked for. It may be neither the input nor the output.
-    pub fn open(path: Option<&Path>, input: &Input, output: Option<&Path>) -> Result<Option<ReportFile>, Failure> {
+    /// Opens the file that is asked for. It may be none of the others, which are named by what they are.
+    pub fn open(path: Option<&Path>, others: &[(&str, Option<&Path>)]) -> Result<Option<ReportFile>, Failure> {
         let Some(path) = path else { return Ok(None) };
         if path == Path::new("-") {
             return Err(Failure::usage(
@@ -27,8 +27,7 @@ impl ReportFile {
                 "say `--report report.html`",
             ));
         }
-        let input = if let Input::Path(input) = input { Some(input.as_path()) } else { None };
-        for (other, what) in [(input, "input"), (output, "output")] {
+        for (what, other) in others {
             if other.is_some_and(|other| same_file(other, path)) {
                 let place = path.display();
                 return Err(Failure::usage(format!("the report `{place}` is the {what}"), "give it a name of its own"));
@@ -43,6 +42,14 @@ impl ReportFile {
         self.file.commit()?;
         manner.say(format!("wrote {}", self.path.display()));
         Ok(())
+    }
+}
+
+/// The file of an input, where it is one.
+pub fn path_of(input: &Input) -> Option<&Path> {
+    match input {
+        Input::Path(path) => Some(path),
+        _ => None,
     }
 }
 

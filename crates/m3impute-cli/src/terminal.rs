@@ -181,6 +181,11 @@ pub fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// A text of a table without what would move the cursor or colour the screen.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// Prints a result on standard output; a reader that went away is no reason to panic.
 pub fn print(result: impl AsRef<[u8]>) -> Outcome {
     let mut out = std::io::stdout().lock();

@@ -6,6 +6,8 @@ use crate::words::{count, percent, short, thousands, value};
 use m3impute_core::Kind;
 use std::fmt::Write;
 
+/// Bars of filled values may be so many times as tall as those of the observed ones; what is above is cut.
+const TALLEST: f64 = 2.5;
 /// Filled cells that are drawn in bins have bars of this share of a bin.
 const NARROW: f64 = 0.5;
 
@@ -149,14 +151,10 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     const STEP: f64 = 6.0;
     let bins = of.observed.len().max(1) as f64;
     let bin = WIDTH / bins;
-    let largest = |shares: &[f64]| shares.iter().copied().fold(0.0, f64::max);
-    let most = [
-        largest(&of.observed),
-        if of.binned { largest(&of.filled) } else { 0.0 },
-        of.believed.as_deref().map_or(0.0, largest),
-    ];
-    let most = most.into_iter().fold(1e-9, f64::max);
-    let y = |share: f64| HEIGHT - (HEIGHT - 4.0) * share / most;
+    // Values that are all the same make a bar that would press all others to the ground.
+    let most = usual(of);
+    let most = if of.binned { most.max(largest(&of.filled).min(TALLEST * most)) } else { most };
+    let y = |share: f64| HEIGHT - (HEIGHT - 4.0) * (share / most).min(1.0);
     let bars = |shares: &[f64], width: f64| {
         let mut path = String::new();
         for (at, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
@@ -208,6 +206,20 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     )
 }
 
+/// Whether a bar of filled values is cut.
+pub(crate) fn is_cut(of: &Histogram) -> bool {
+    of.binned && largest(&of.filled) > TALLEST * usual(of)
+}
+
+fn largest(shares: &[f64]) -> f64 {
+    shares.iter().copied().fold(0.0, f64::max)
+}
+
+/// The tallest of what the filled values should look like.
+fn usual(of: &Histogram) -> f64 {
+    largest(&of.observed).max(of.believed.as_deref().map_or(0.0, largest)).max(1e-9)
+}
+
 /// An end of an axis. Bins of whole numbers begin half a step before them.
 fn end(kind: Kind, at: f64, low: bool) -> String {
     match (kind, low) {
@@ -218,15 +230,17 @@ fn end(kind: Kind, at: f64, low: bool) -> String {
 }
 
 /// A level: its share of the observed values above that of the filled ones, and a tick at its mean probability.
-pub(crate) fn level(share: &LevelShare) -> Html {
+/// A bar of full length is the share `most`.
+pub(crate) fn level(share: &LevelShare, most: f64) -> Html {
+    let place = |p: f64| 100.0 * (p / most.max(1e-9)).clamp(0.0, 1.0);
     let tick = share.believed.map(|p| {
-        html!("<rect class=\"tick\" x=\"{}\" y=\"5\" width=\"1.6\" height=\"9\"/>", 100.0 * p.clamp(0.0, 1.0) - 0.8)
+        html!("<rect class=\"tick\" x=\"{}\" y=\"5\" width=\"1.6\" height=\"9\"/>", (place(p) - 0.8).clamp(0.0, 98.4))
     });
     html!(
         "<svg class=\"level\" viewBox=\"0 0 100 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
          <rect class=\"observed\" width=\"{}\" height=\"6\"/><rect class=\"filled\" y=\"7\" width=\"{}\" height=\"6\"/>{}</svg>",
-        100.0 * share.observed,
-        100.0 * share.filled,
+        place(share.observed),
+        place(share.filled),
         tick
     )
 }
@@ -259,8 +273,8 @@ pub(crate) fn matrix_note(matrix: &Matrix, all_rows: usize, all_columns: usize) 
         notes.push(format!("{} as {wide} groups of neighbours", count(all_columns, "column")));
     }
     match notes.as_slice() {
-        [] => "Each square is a cell; dark ones are missing.".to_owned(),
-        _ => format!("{}; the darker, the more of it is missing.", notes.join(", ")),
+        [] => "Each mark is a missing cell.".to_owned(),
+        _ => format!("{}; the stronger the colour, the more of it is missing.", notes.join(", ")),
     }
 }
 

@@ -13,7 +13,7 @@ const SCRIPT_HASH: &str = "J0AONVYXWTNpom9m62gANZ5oiUosByJSx75uKBBvi18=";
 /// Events that are listed.
 const EVENTS: usize = 120;
 /// Characters of a setting, of a command, of an event.
-const LONG: usize = 600;
+const LONG: usize = 400;
 
 /// A part of a page: its anchor, its heading, and what stands under it.
 pub(crate) struct Section {

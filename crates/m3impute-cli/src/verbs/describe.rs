@@ -4,7 +4,7 @@ use crate::args::DescribeArgs;
 use crate::failure::Outcome;
 use crate::grid::{Cell, Grid, Look};
 use crate::table_io;
-use crate::terminal::{Manner, count, percent, print, thousands};
+use crate::terminal::{Manner, count, percent, plain, print, thousands};
 use m3impute::{Kind, Table};
 use m3impute_io::Finding;
 use serde_json::json;
@@ -147,7 +147,7 @@ fn patterns(table: &Table) -> Vec<Pattern> {
 
 fn shortened(columns: &[String]) -> String {
     const SHOWN: usize = 8;
-    let mut text = columns.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let mut text = columns.iter().take(SHOWN).map(|name| plain(name)).collect::<Vec<_>>().join(", ");
     if columns.len() > SHOWN {
         let _ = write!(text, " and {} more", columns.len() - SHOWN);
     }

@@ -43,7 +43,8 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
         Some(name) => Input::parse(name),
         None => table_io::input(args.input.as_ref())?,
     };
-    let report = ReportFile::open(args.report.as_deref(), &input, args.observed.as_deref())?;
+    let others = [("input", reports::path_of(&input)), ("list of observed cells", args.observed.as_deref())];
+    let report = ReportFile::open(args.report.as_deref(), &others)?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
     table_io::say_findings(manner, document.findings());
     let (table, holes, aside) = holes(args, document.table().clone())?;

@@ -22,7 +22,8 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         return Err(args.sureness.refused(&whose, "say `--method NAME`"));
     }
     let output = Output::open(&args.sureness, &args.to, &input, args.in_place)?;
-    let report = ReportFile::open(args.report.as_deref(), &input, args.to.output.as_deref())?;
+    let others = [("input", reports::path_of(&input)), ("output", args.to.output.as_deref())];
+    let report = ReportFile::open(args.report.as_deref(), &others)?;
 
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
     let table = document.table();

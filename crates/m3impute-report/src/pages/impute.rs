@@ -3,10 +3,10 @@
 use crate::charts;
 use crate::facts::{Filled, Histogram, ImputeFacts, LevelShare, Missing, Shape, UncertainRow};
 use crate::gather::LEVEL;
-use crate::html::{Html, html};
+use crate::html::{Html, html, prose};
 use crate::page::{Section, events, not_known, page, scroll, settings, tiles};
 use crate::words::{count, difference, error, named, percent, short, thousands, value};
-use m3impute_core::{ColumnScore, Kind};
+use m3impute_core::{ColumnScore, Kind, Measure};
 
 /// Characters of a column's name, and of a level's.
 const NAME: usize = 60;
@@ -109,7 +109,7 @@ impl ImputeFacts {
                 thousands(cut)
             )
         });
-        html!("<p>{}</p>\n{}{}<div class=\"cards\">\n{}</div>\n", about, key, cut, cards)
+        html!("<p>{}</p>\n{}{}<div class=\"cards\">\n{}</div>\n", prose(about), key, cut, cards)
     }
 
     fn trust(&self) -> Html {
@@ -121,8 +121,8 @@ impl ImputeFacts {
         }
         let rows: Html = self.scores.iter().map(score_row).collect();
         let table = html!(
-            "<table class=\"sortable\"><caption>Errors on cells that were held out, in the units of each column; worst \
-             column first. The line in the bars is the typical value (the median, or how often levels stand).</caption>\
+            "<table class=\"sortable\"><caption>Errors on cells that were held out, in the units of each column or, \
+             for levels, as log loss; worst column first. The line in the bars is the typical value (the median, or how often levels stand).</caption>\
              <thead><tr><th scope=\"col\" data-text>Column</th><th scope=\"col\" class=\"n\">Held out</th>\
              <th scope=\"col\" class=\"n\">Error</th><th scope=\"col\" class=\"n\">Typical value</th>\
              <th scope=\"col\" class=\"n\">Share of it</th><td></td><th scope=\"col\" class=\"n\">Best alone</th>\
@@ -238,7 +238,10 @@ fn missing(of: &Missing) -> Html {
 }
 
 fn patterns(of: &Missing) -> Html {
-    let most = of.patterns.first().map_or(1, |p| p.rows).max(1);
+    let most = of.patterns.first().map_or(0, |p| p.rows);
+    if most <= 1 && of.all_patterns > 1 {
+        return html!("<p>No two rows miss the same columns.</p>\n");
+    }
     let rows: Html = of
         .patterns
         .iter()
@@ -306,18 +309,20 @@ fn numbers(of: &Filled, histogram: &Histogram) -> (Html, String) {
         0 => String::new(),
         n => format!(" {} beyond the ends of the axis.", count(n, "value")),
     };
-    let words = format!("{middles}{width}{outside}");
+    let cut = if charts::is_cut(histogram) { " The tallest bar is cut at the top." } else { "" };
+    let words = format!("{middles}{width}{outside}{cut}").replace(" %", "\u{a0}%");
     let label = format!("Distribution of {}. {words}", short(&of.name, NAME));
     (charts::histogram(histogram, of.kind, &label), words)
 }
 
 fn level_table(of: &Filled, levels: &[LevelShare]) -> Html {
+    let most = levels.iter().map(|l| l.observed.max(l.filled)).fold(0.0, f64::max);
     let row = |share: &LevelShare| {
         let name = share.level.as_ref().map_or_else(|| "all others".to_owned(), |l| short(l, LEVEL_NAME));
         html!(
             "<tr><th scope=\"row\">{}</th><td class=\"draw\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
             name,
-            charts::level(share),
+            charts::level(share, most),
             charts::share(share.observed),
             charts::share(share.filled)
         )
@@ -333,15 +338,19 @@ fn level_table(of: &Filled, levels: &[LevelShare]) -> Html {
 
 fn score_row(score: &ColumnScore) -> Html {
     let held = &score.held_out;
-    let said = |e: Option<f64>| e.map_or_else(|| "not known".to_owned(), |e| error(score, e));
+    let is_loss = score.measure == Measure::LogLoss;
+    let figure = |e: f64| if is_loss { format!("{e:.3}") } else { error(score, e) };
+    let said = |e: Option<f64>| e.map_or_else(|| "not known".to_owned(), figure);
+    let unit = is_loss.then(|| html!(" <span class=\"soft\">log loss</span>"));
     let by = |e: Option<f64>| e.map_or_else(String::new, |e| format!("{e:e}"));
     let ratio = score.ratio();
     let best = held.best.as_ref();
     html!(
-        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
+        "<tr><th scope=\"row\">{}{}</th><td class=\"n\">{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
          <td class=\"n\" data-by=\"{}\">{}</td><td class=\"n{}\">{}</td><td>{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
-         <td>{}</td></tr>\n",
+         <td class=\"mixed\">{}</td></tr>\n",
         short(&score.column, NAME),
+        unit,
         thousands(held.cells),
         by(held.error),
         said(held.error),
@@ -351,7 +360,7 @@ fn score_row(score: &ColumnScore) -> Html {
         ratio.map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)),
         ratio.map(charts::ratio),
         by(best.map(|b| b.error)),
-        best.map_or_else(String::new, |b| format!("{} ({})", error(score, b.error), b.name)),
+        best.map_or_else(String::new, |b| format!("{} ({})", figure(b.error), b.name)),
         short(&held.mixture, 120).replace(" %", "\u{a0}%")
     )
 }
