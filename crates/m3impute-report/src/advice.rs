@@ -1,6 +1,6 @@
 //! What to do after a comparison, in plain words.
 
-use crate::facts::Compared;
+use crate::facts::{Compared, Repeats};
 use crate::words::{duration, named};
 
 /// The methods that learn nothing about how columns hang together.
@@ -77,7 +77,7 @@ pub(crate) fn advice(methods: &[Compared], mechanism: &str) -> Vec<String> {
 
 /// The scores of each repeat, of numbers or else of levels.
 fn each(method: &Compared) -> Option<&[f64]> {
-    method.mae.as_ref().or(method.accuracy.as_ref()).map(|(_, each)| each.as_slice())
+    method.mae.as_ref().or(method.accuracy.as_ref()).map(|of| of.each.as_slice())
 }
 
 /// Compares repeat by repeat, as both had the same holes. Better in one measure and not worse in the other is better.
@@ -85,8 +85,8 @@ fn stands(one: &Compared, other: &Compared) -> Stands {
     let pairs = [(&one.mae, &other.mae, 1.0), (&one.accuracy, &other.accuracy, -1.0)];
     let mut verdict = Stands::Alike;
     for (one, other, sign) in pairs {
-        let (Some((_, one)), Some((_, other))) = (one, other) else { continue };
-        let ahead: Vec<f64> = one.iter().zip(other).map(|(a, b)| sign * (b - a)).collect();
+        let (Some(one), Some(other)) = (one, other) else { continue };
+        let ahead: Vec<f64> = one.each.iter().zip(&other.each).map(|(a, b)| sign * (b - a)).collect();
         verdict = match (verdict, clearly(&ahead)) {
             (Stands::Alike, now) => now,
             (Stands::Better, Stands::Worse) | (Stands::Worse, Stands::Better) => return Stands::Alike,
@@ -111,23 +111,27 @@ fn clearly(differences: &[f64]) -> Stands {
     }
 }
 
+fn mean(of: &Option<Repeats>) -> Option<f64> {
+    of.as_ref().map(|of| of.spread.mean)
+}
+
 /// The figures of the best method beside those of a simple one.
 fn beside(best: &Compared, simple: &Compared) -> Option<String> {
     let mut parts = Vec::new();
-    if let (Some((own, _)), Some((typical, _))) = (&best.mae, &simple.mae) {
-        let less = if typical.mean > 0.0 { 100.0 * (1.0 - own.mean / typical.mean) } else { 0.0 };
+    if let (Some(own), Some(typical)) = (mean(&best.mae), mean(&simple.mae)) {
+        let less = if typical > 0.0 { 100.0 * (1.0 - own / typical) } else { 0.0 };
         let than = if less >= 0.0 { format!("{less:.0} % below") } else { format!("{:.0} % above", -less) };
         parts.push(format!(
             "its error of numbers is {:.3} of a column’s range on average, {than} that of “{}” ({:.3})",
-            own.mean, simple.label, typical.mean
+            own, simple.label, typical
         ));
     }
-    if let (Some((own, _)), Some((typical, _))) = (&best.accuracy, &simple.accuracy) {
+    if let (Some(own), Some(typical)) = (mean(&best.accuracy), mean(&simple.accuracy)) {
         parts.push(format!(
             "it gets {:.0} % of the levels right, “{}” {:.0} %",
-            100.0 * own.mean,
+            100.0 * own,
             simple.label,
-            100.0 * typical.mean
+            100.0 * typical
         ));
     }
     let text = parts.join("; ");
@@ -137,7 +141,7 @@ fn beside(best: &Compared, simple: &Compared) -> Option<String> {
 
 /// The fastest of those that do as well, where it saves time that one would notice.
 fn faster(best: &Compared, alike: &[&Compared]) -> Option<String> {
-    let seconds = |m: &Compared| m.seconds.as_ref().map(|(s, _)| s.mean);
+    let seconds = |m: &Compared| mean(&m.seconds);
     let own = seconds(best)?;
     let timed = alike.iter().filter_map(|m| Some((m, seconds(m)?)));
     let (quickest, time) = timed.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
@@ -156,8 +160,8 @@ mod tests {
         let time = Spread { mean: seconds, deviation: None };
         Compared {
             label: label.to_owned(),
-            mae: Some((spread, mae.to_vec())),
-            seconds: Some((time, vec![seconds; mae.len()])),
+            mae: Some(Repeats { spread, each: mae.to_vec() }),
+            seconds: Some(Repeats { spread: time, each: vec![seconds; mae.len()] }),
             ..Compared::default()
         }
     }
@@ -213,7 +217,8 @@ mod tests {
         let mut one = method("a", &[0.1, 0.1], 0.0);
         let mut other = method("b", &[0.2, 0.2], 0.0);
         assert_eq!(stands(&one, &other), Stands::Better);
-        (one.accuracy, other.accuracy) = (Some((spread, vec![0.4, 0.4])), Some((spread, vec![0.6, 0.6])));
+        one.accuracy = Some(Repeats { spread, each: vec![0.4, 0.4] });
+        other.accuracy = Some(Repeats { spread, each: vec![0.6, 0.6] });
         assert_eq!(stands(&one, &other), Stands::Alike);
     }
 }

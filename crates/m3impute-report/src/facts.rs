@@ -247,16 +247,25 @@ pub struct Compared {
     pub label: String,
     /// Its preset.
     pub preset: String,
-    /// The mean absolute error of numbers, and that of each repeat.
-    pub mae: Option<(Spread, Vec<f64>)>,
-    /// The share of levels that are right, likewise.
-    pub accuracy: Option<(Spread, Vec<f64>)>,
+    /// The mean absolute error of numbers.
+    pub mae: Option<Repeats>,
+    /// The share of levels that are right.
+    pub accuracy: Option<Repeats>,
     /// The seconds that filling took.
-    pub seconds: Option<(Spread, Vec<f64>)>,
+    pub seconds: Option<Repeats>,
     /// The most memory that was in use.
     pub peak_bytes: Option<u64>,
     /// Why it failed, where it did.
     pub error: Option<String>,
+}
+
+/// A figure over repeats.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repeats {
+    /// The mean, and how far repeats are apart.
+    pub spread: Spread,
+    /// Repeat by repeat.
+    pub each: Vec<f64>,
 }
 
 /// One column in a comparison.

@@ -30,6 +30,6 @@ pub mod words;
 
 pub use facts::{
     ColumnCompared, ColumnMissing, Compared, EvaluateFacts, Event, Filled, Histogram, ImputeFacts, LevelShare, Matrix,
-    Missing, Pattern, Shape, UncertainCell, UncertainRow, Whisker, Work,
+    Missing, Pattern, Repeats, Shape, UncertainCell, UncertainRow, Whisker, Work,
 };
 pub use gather::{Evaluated, Imputed};

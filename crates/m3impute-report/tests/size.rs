@@ -21,7 +21,7 @@ fn tables() -> (Table, Table) {
         0 => ColumnSpec::new(long(j), Kind::Continuous),
         _ => ColumnSpec::with_levels(long(j), Kind::Categorical, levels.clone()),
     };
-    let is_hole = |i: usize, j: usize| (i * 7 + j * 13 + i * j) % 3 == 0;
+    let is_hole = |i: usize, j: usize| (i * 7 + j * 13 + i * j).is_multiple_of(3);
     let column = |j: usize| match j % 2 {
         0 => Column::numbers((0..ROWS).map(|i| (!is_hole(i, j)).then_some((i * 37 % 101) as f64))),
         _ => Column::codes((0..ROWS).map(|i| (!is_hole(i, j)).then_some((i % 20) as u32))),

@@ -1,7 +1,7 @@
 //! From the rows of a comparison to facts.
 
 use crate::advice::advice;
-use crate::facts::{ColumnCompared, Compared, EvaluateFacts, Event, Work};
+use crate::facts::{ColumnCompared, Compared, EvaluateFacts, Event, Repeats, Work};
 use m3impute_core::Table;
 use m3impute_eval::{Row, Spread, Summary};
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ impl EvaluateFacts {
 fn compared(summary: &Summary, rows: &[Row]) -> Compared {
     let own = || rows.iter().filter(|r| r.label == summary.label && r.error.is_none());
     let with = |spread: Option<Spread>, each: fn(&Row) -> Option<f64>| {
-        spread.map(|spread| (spread, own().filter_map(each).collect()))
+        spread.map(|spread| Repeats { spread, each: own().filter_map(each).collect() })
     };
     Compared {
         label: summary.label.clone(),
@@ -174,7 +174,7 @@ mod tests {
         let column = &facts.by_column[0];
         assert_eq!((column.cells, column.errors[1]), (10, Some(80.0)));
         assert!((column.errors[0].unwrap() - 30.0).abs() < 1e-9);
-        assert_eq!(facts.methods[0].mae.as_ref().unwrap().1, [0.1, 0.2]);
+        assert_eq!(facts.methods[0].mae.as_ref().unwrap().each, [0.1, 0.2]);
         let event = &facts.work.events[..];
         assert_eq!(event, [Event { place: "good, bad".to_owned(), what: "a note".to_owned() }]);
     }

@@ -99,7 +99,7 @@ fn matrix(table: &Table) -> Matrix {
 /// The beginnings of at most `most` groups of equal size, and the end.
 fn groups(all: usize, most: usize) -> Vec<usize> {
     let taken = all.min(most);
-    (0..=taken).map(|at| if taken == 0 { 0 } else { at * all / taken }).collect()
+    (0..=taken).map(|at| (at * all).checked_div(taken).unwrap_or(0)).collect()
 }
 
 #[cfg(test)]

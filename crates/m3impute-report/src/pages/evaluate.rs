@@ -1,11 +1,10 @@
 //! The report of a comparison.
 
 use crate::charts::{self, ends};
-use crate::facts::{ColumnCompared, Compared, EvaluateFacts};
+use crate::facts::{ColumnCompared, EvaluateFacts, Repeats};
 use crate::html::{Html, html, prose};
 use crate::page::{Section, events, not_known, page, scroll, settings, tiles};
 use crate::words::{bytes, count, difference, short, thousands};
-use m3impute_eval::Spread;
 
 /// Characters of a column's name.
 const NAME: usize = 60;
@@ -40,9 +39,9 @@ impl EvaluateFacts {
     }
 
     fn compared(&self) -> Html {
-        let has = |of: fn(&Compared) -> &Option<(Spread, Vec<f64>)>| self.methods.iter().any(|m| of(m).is_some());
-        let (numbers, levels) = (has(|m| &m.mae), has(|m| &m.accuracy));
-        let each = |of: &Option<(Spread, Vec<f64>)>| of.as_ref().map_or_else(Vec::new, |(_, each)| each.clone());
+        let numbers = self.methods.iter().any(|m| m.mae.is_some());
+        let levels = self.methods.iter().any(|m| m.accuracy.is_some());
+        let each = |of: &Option<Repeats>| of.as_ref().map_or_else(Vec::new, |of| of.each.clone());
         let mae_ends = ends(&self.methods, |m| each(&m.mae));
         let right_ends = ends(&self.methods, |m| each(&m.accuracy));
         let time = |s: f64| s.max(1e-3).ln();
@@ -130,13 +129,8 @@ impl EvaluateFacts {
 }
 
 /// A figure with its spread, and its repeats as dots.
-fn figure(
-    of: &Option<(Spread, Vec<f64>)>,
-    say: impl Fn(f64) -> String,
-    place: impl Fn(f64) -> f64,
-    ends: [f64; 2],
-) -> Html {
-    let Some((spread, each)) = of else { return html!("<td class=\"n\">–</td><td></td>") };
+fn figure(of: &Option<Repeats>, say: impl Fn(f64) -> String, place: impl Fn(f64) -> f64, ends: [f64; 2]) -> Html {
+    let Some(Repeats { spread, each }) = of else { return html!("<td class=\"n\">–</td><td></td>") };
     let deviation = spread.deviation.map(|d| html!(" <span class=\"soft\">± {}</span>", say(d)));
     let places: Vec<f64> = each.iter().map(|&v| place(v)).collect();
     html!(

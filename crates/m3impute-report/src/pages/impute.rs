@@ -80,7 +80,7 @@ impl ImputeFacts {
                  all that the filled cells may be</li>\
                  <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><path class=\"whisker\" d=\"M1 6H21\"/>\
                  <path class=\"point\" d=\"M12 6h0\"/></svg>a filled cell and its {} % interval</li>",
-                format!("{:.0}", 100.0 * LEVEL)
+                interval_percent()
             )
         });
         let key = html!(
@@ -170,7 +170,7 @@ impl ImputeFacts {
              <thead><tr><th scope=\"col\" class=\"n\">Row</th>\
              <th scope=\"col\" class=\"n\">As good as unknown</th><th scope=\"col\" data-fixed>Least certain cells</th></tr>\
              </thead>\n<tbody>\n{}</tbody></table>",
-            format!("{:.0}", 100.0 * LEVEL),
+            interval_percent(),
             body
         );
         html!(
@@ -178,6 +178,11 @@ impl ImputeFacts {
             scroll("Least certain rows", table)
         )
     }
+}
+
+/// The probability of the intervals, in percent.
+fn interval_percent() -> String {
+    format!("{:.0}", 100.0 * LEVEL)
 }
 
 fn sentence_count(cells: usize) -> String {
@@ -299,11 +304,7 @@ fn numbers(of: &Filled, histogram: &Histogram) -> (Html, String) {
         format!("Median {} observed, {} filled.", say(histogram.observed_median), say(histogram.filled_median));
     let width = histogram.width.map_or_else(String::new, |width| {
         let unit = if of.kind == Kind::Datetime { " long" } else { " wide" };
-        format!(
-            " The {} % interval is typically {}{unit}.",
-            format!("{:.0}", 100.0 * LEVEL),
-            difference(of.kind, width)
-        )
+        format!(" The {} % interval is typically {}{unit}.", interval_percent(), difference(of.kind, width))
     });
     let outside = match histogram.outside {
         0 => String::new(),
