@@ -12,7 +12,7 @@ from chromium import Chromium, Page
 from conftest import HOSTILE, ROOT
 
 NAMES = ["m3", "median", "complete", "hostile", "wide", "long", "evaluate", "evaluate-hostile", "evaluate-wide"]
-NARROW, WIDE = 390, 1280
+NARROW, PAPER, WIDE = 390, 720, 1280
 
 
 @pytest.fixture
@@ -222,11 +222,13 @@ def test_a_page_can_be_read_without_scripts(show: Any, name: str) -> None:
     assert page.run("[...document.querySelectorAll('main section')].every(s => s.offsetHeight > 40)")
 
 
-def test_a_page_can_be_printed(show: Any) -> None:
-    page = show("m3", theme="dark")
+@pytest.mark.parametrize("name", ["m3", "evaluate"])
+def test_a_page_can_be_printed(show: Any, name: str) -> None:
+    page = show(name, theme="dark", width=PAPER)
     page.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     assert page.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     assert page.run("getComputedStyle(document.body).color") == "rgb(27, 31, 36)", "dark ink, whatever the theme"
+    assert page.run("document.documentElement.scrollWidth") <= PAPER, "no table is cut"
     assert len(page.call("Page.printToPDF")["data"]) > 20_000
 
 

@@ -68,9 +68,10 @@ pub fn work(input: &Input, how: String, settings: Vec<(&str, String)>, findings:
     }
 }
 
-/// The settings of a run.
+/// The settings of a run, with the threads that it has; 0 where each method takes as many as there are.
 pub fn run_settings(args: &RunArgs, threads: usize) -> Vec<(&'static str, String)> {
-    let mut settings = vec![("Seed", args.seed.to_string()), ("Threads", threads.to_string())];
+    let threads = if threads == 0 { "as many as the machine has".to_owned() } else { threads.to_string() };
+    let mut settings = vec![("Seed", args.seed.to_string()), ("Threads", threads)];
     if let Some(limit) = args.max_seconds {
         settings.push(("Limit of time", format!("{} s", limit.as_secs_f64())));
     }

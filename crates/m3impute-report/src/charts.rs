@@ -8,6 +8,8 @@ use std::fmt::Write;
 
 /// Bars of filled values may be so many times as tall as those of the observed ones; what is above is cut.
 const TALLEST: f64 = 2.5;
+/// Bars of a few bins do not fill the drawing.
+const THICKEST: f64 = 44.0;
 /// Filled cells that are drawn in bins have bars of this share of a bin.
 const NARROW: f64 = 0.5;
 
@@ -151,6 +153,7 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     const STEP: f64 = 6.0;
     let bins = of.observed.len().max(1) as f64;
     let bin = WIDTH / bins;
+    let thick = bin.min(THICKEST);
     // Values that are all the same make a bar that would press all others to the ground.
     let most = usual(of);
     let most = if of.binned { most.max(largest(&of.filled).min(TALLEST * most)) } else { most };
@@ -158,9 +161,9 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     let bars = |shares: &[f64], width: f64| {
         let mut path = String::new();
         for (at, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-            let x = (at as f64 + (1.0 - width) / 2.0) * bin;
+            let x = (at as f64 + 0.5) * bin - thick * width / 2.0;
             let top = y(share).min(HEIGHT - 1.0);
-            let _ = write!(path, "M{x:.1} {HEIGHT}V{top:.1}h{:.1}V{HEIGHT}z", (bin * width - 0.8).max(0.6));
+            let _ = write!(path, "M{x:.1} {HEIGHT}V{top:.1}h{:.1}V{HEIGHT}z", (thick * width - 0.8).max(0.6));
         }
         path
     };

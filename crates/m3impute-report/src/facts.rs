@@ -71,8 +71,10 @@ pub struct Missing {
     pub matrix: Matrix,
     /// Columns that are missing together, most frequent first, as many as are shown.
     pub patterns: Vec<Pattern>,
-    /// How many different patterns there are among incomplete rows.
+    /// How many different patterns there are.
     pub all_patterns: usize,
+    /// Columns without a single value, which are no part of any pattern.
+    pub empty_columns: usize,
 }
 
 /// The holes of one column.

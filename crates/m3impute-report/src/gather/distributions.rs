@@ -49,7 +49,13 @@ fn histogram(
     let mut points: Vec<f64> = holes.iter().map(|&i| filled.number(i, col)).collect();
     observed.sort_unstable_by(f64::total_cmp);
     points.sort_unstable_by(f64::total_cmp);
-    let bins = Bins::of(&observed, &points, table.schema().columns()[col].kind);
+    let kind = table.schema().columns()[col].kind;
+    let bins = Bins::of(&observed, &points, kind);
+    // Half-way between two days is noon, which nobody wrote down.
+    let middle = |sorted: &[f64]| match (kind, sorted.len()) {
+        (Kind::Datetime, 1..) => sorted[(sorted.len() - 1) / 2],
+        _ => quantile(sorted, 0.5),
+    };
     let inside = |values: &[f64]| values.iter().filter(|v| !(bins.low..=bins.high).contains(*v)).count();
     Histogram {
         low: bins.low,
@@ -58,8 +64,8 @@ fn histogram(
         filled: bins.shares(points.iter().copied()),
         believed: believed.map(|b| believed_shares(&bins, b)),
         outside: inside(&observed) + inside(&points),
-        observed_median: quantile(&observed, 0.5),
-        filled_median: quantile(&points, 0.5),
+        observed_median: middle(&observed),
+        filled_median: middle(&points),
         whiskers: match interval {
             Some(interval) => whiskers(interval, filled, col),
             None if points.len() < FEW => points.iter().map(|&v| Whisker { low: v, point: v, high: v }).collect(),

@@ -26,7 +26,10 @@ pub(super) fn gather(table: &Table, filled: &Table) -> Missing {
         missing: counts[j],
         filled: filled_rows(table, filled, j).len(),
     });
-    let (patterns, all_patterns, incomplete_rows) = patterns(table, &order);
+    let partial: Vec<usize> = order.iter().copied().filter(|&j| counts[j] < table.rows()).collect();
+    let (patterns, all_patterns, pattern_rows) = patterns(table, &partial);
+    // A column without a single value is missing in every row.
+    let incomplete_rows = if partial.len() < order.len() { table.rows() } else { pattern_rows };
     Missing {
         rows: table.rows(),
         columns: table.cols(),
@@ -37,14 +40,15 @@ pub(super) fn gather(table: &Table, filled: &Table) -> Missing {
         matrix: matrix(table),
         patterns,
         all_patterns,
+        empty_columns: order.len() - partial.len(),
     }
 }
 
-/// The most frequent patterns, how many there are, and how many rows have one. A row is known by a number made of its
+/// The most frequent patterns of these columns, how many there are, and how many rows have one. A row is known by a number made of its
 /// holes, so that wide tables do not take memory for each pattern.
-fn patterns(table: &Table, incomplete: &[usize]) -> (Vec<Pattern>, usize, usize) {
+fn patterns(table: &Table, columns: &[usize]) -> (Vec<Pattern>, usize, usize) {
     let mut keys = vec![0_u64; table.rows()];
-    for &j in incomplete {
+    for &j in columns {
         let own = mixed(j as u64 + 1);
         for (key, observed) in keys.iter_mut().zip(table.observed().column(j)) {
             *key ^= if *observed { 0 } else { own };
@@ -59,9 +63,10 @@ fn patterns(table: &Table, incomplete: &[usize]) -> (Vec<Pattern>, usize, usize)
     order.sort_by_key(|&(first, rows)| (std::cmp::Reverse(rows), first));
     let specs = table.schema().columns();
     let listed = order.into_iter().take(PATTERNS).map(|(first, rows)| {
-        let columns: Vec<usize> = (0..table.cols()).filter(|&j| !table.observed().get(first, j)).collect();
-        let names = columns.iter().take(NAMED).map(|&j| specs[j].name.clone()).collect();
-        Pattern { names, columns: columns.len(), rows }
+        let mut missing: Vec<usize> = columns.iter().copied().filter(|&j| !table.observed().get(first, j)).collect();
+        missing.sort_unstable();
+        let names = missing.iter().take(NAMED).map(|&j| specs[j].name.clone()).collect();
+        Pattern { names, columns: missing.len(), rows }
     });
     (listed.collect(), all, rows)
 }
@@ -126,6 +131,15 @@ mod tests {
         );
         assert_eq!((missing.patterns[1].rows, missing.all_patterns), (1, 2));
         assert_eq!(missing.matrix.shares[..6], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_column_without_a_value_is_no_part_of_any_pattern() {
+        let (x, o) = (Some(1.0), None);
+        let table = table(&[vec![o, o, o], vec![x, o, x]]);
+        let missing = gather(&table, &table);
+        assert_eq!((missing.incomplete_rows, missing.empty_columns, missing.all_patterns), (3, 1, 1));
+        assert_eq!((missing.patterns[0].names.as_slice(), missing.patterns[0].rows), (&["c1".to_owned()][..], 1));
     }
 
     #[test]

@@ -244,9 +244,17 @@ fn missing(of: &Missing) -> Html {
 
 fn patterns(of: &Missing) -> Html {
     let most = of.patterns.first().map_or(0, |p| p.rows);
-    if most <= 1 && of.all_patterns > 1 {
+    if most == 0 {
+        return html!("<p>Columns are complete or have no value at all.</p>\n");
+    }
+    if most == 1 && of.all_patterns > 1 {
         return html!("<p>No two rows miss the same columns.</p>\n");
     }
+    let empty = match of.empty_columns {
+        0 => String::new(),
+        1 => " The one column without a single value is left out.".to_owned(),
+        n => format!(" The {} columns without a single value are left out.", thousands(n)),
+    };
     let rows: Html = of
         .patterns
         .iter()
@@ -275,9 +283,10 @@ fn patterns(of: &Missing) -> Html {
         "Sets of columns that are missing in the same rows.".to_owned()
     };
     let table = html!(
-        "<table><caption>{}</caption><thead><tr><th scope=\"col\" class=\"n\">Rows</th>\
+        "<table><caption>{}{}</caption><thead><tr><th scope=\"col\" class=\"n\">Rows</th>\
          <th scope=\"col\" class=\"n\">Share</th><td></td><th scope=\"col\">Missing columns</th></tr></thead>\n<tbody>\n{}</tbody></table>",
         cut,
+        empty,
         rows
     );
     scroll("Columns that are missing together", table)
