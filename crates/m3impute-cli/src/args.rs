@@ -206,6 +206,7 @@ Examples:
   m3impute impute data.csv --in-place --na-col income=-99,999
   m3impute impute data.csv -o filled.csv --method m3 --interval 0.9 --probabilities
   m3impute impute data.csv -o filled.csv --method m3 --draws 5
+  m3impute impute data.csv -o filled.csv --report report.html
   m3impute impute < data.csv > filled.csv";
 
 #[derive(Debug, Args)]
@@ -220,6 +221,10 @@ pub struct ImputeArgs {
     /// Write the filled table over the input
     #[arg(long, conflicts_with_all = ["output", "interval", "probabilities", "draws"])]
     pub in_place: bool,
+
+    /// Write a report too: what was missing, what was put in, how far to trust it (one HTML file, for any browser)
+    #[arg(long, value_name = "HTML")]
+    pub report: Option<PathBuf>,
 
     #[command(flatten)]
     pub method: MethodArgs,
@@ -365,6 +370,7 @@ pub struct InfoArgs {
 Examples:
   m3impute evaluate data.csv
   m3impute evaluate data.csv --methods missforest,knn,mean --mechanism mar --rate 0.2 --repeats 5
+  m3impute evaluate data.csv --repeats 5 --report report.html
   m3impute evaluate --truth complete.csv --observed observed.txt --json
 
 Every method gets the same holes, made in cells whose value is known.")]
@@ -402,6 +408,10 @@ pub struct EvaluateArgs {
     /// By what columns are scaled before a method sees them: their observed cells, or the complete column as in the paper
     #[arg(long, value_name = "BY", default_value = "observed")]
     pub scale: ScaleChoice,
+
+    /// Write a report too: methods compared, with their spread, and a recommendation (one HTML file, for any browser)
+    #[arg(long, value_name = "HTML")]
+    pub report: Option<PathBuf>,
 
     /// Print JSON: a row a method and repeat, and the summary
     #[arg(long)]

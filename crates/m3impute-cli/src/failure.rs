@@ -1,6 +1,6 @@
 //! What went wrong, as an exit code and a few lines for a person.
 
-use crate::terminal::complain;
+use crate::terminal::Manner;
 use m3impute::Category;
 use std::fmt::Display;
 
@@ -39,13 +39,13 @@ impl Failure {
     }
 
     /// Says it on standard error; returns the exit code.
-    pub fn report(&self) -> u8 {
+    pub fn report(&self, manner: &Manner) -> u8 {
         if self.broken_pipe {
             return 0;
         }
-        complain(&format!("error: {}", self.message));
+        manner.complain(31, "error", &self.message);
         if let Some(hint) = &self.hint {
-            complain(&format!("hint: {hint}"));
+            manner.complain(36, "hint", hint);
         }
         match self.category {
             Category::Usage => 2,

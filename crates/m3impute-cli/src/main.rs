@@ -2,7 +2,9 @@
 
 mod args;
 mod failure;
+mod grid;
 mod memory;
+mod reports;
 mod scores;
 mod sureness;
 mod table_io;
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(failure.report()),
+        Err(failure) => ExitCode::from(failure.report(&manner)),
     }
 }
 

@@ -1,7 +1,9 @@
 //! What held-out cells say of each column, as a table for people.
 
+use crate::grid::{Cell, Grid, Look};
 use crate::terminal::{Manner, count};
-use m3impute::{ColumnScore, Kind, Measure};
+use m3impute::ColumnScore;
+use m3impute_report::words;
 
 /// Columns that are shown after a fit; `info` shows all.
 const SHOWN: usize = 10;
@@ -16,7 +18,7 @@ pub fn say(scores: &[ColumnScore], manner: &Manner) {
     let more = scores.len().saturating_sub(SHOWN);
     let which = if more > 0 { format!(", the worst {SHOWN} of {} columns", scores.len()) } else { String::new() };
     manner.say(format!("errors on held-out cells, beside those of the typical value{which}:"));
-    table(&worst_first(scores)[..scores.len().min(SHOWN)]).lines().for_each(|line| manner.say(line));
+    table(&worst_first(scores)[..scores.len().min(SHOWN)], &manner.aside()).lines().for_each(|line| manner.say(line));
     for remark in remarks(scores) {
         manner.note(remark);
     }
@@ -31,29 +33,27 @@ pub fn worst_first(scores: &[ColumnScore]) -> Vec<&ColumnScore> {
 }
 
 /// One line a column.
-pub fn table(scores: &[&ColumnScore]) -> String {
-    let mut rows = comfy_table::Table::new();
-    rows.load_style(comfy_table::presets::NOTHING);
-    rows.set_header(["column", "cells", "error", "typical", "", "best alone", "mixed of"]);
+pub fn table(scores: &[&ColumnScore], manner: &Manner) -> String {
+    let mut grid = Grid::new(["column", "cells", "error", "typical", "", "best alone", "mixed of"]).right(1..=4);
     for score in scores {
         let held = &score.held_out;
-        let error = |e: Option<f64>| e.map_or_else(|| "?".to_owned(), |e| spoken(score, e));
-        rows.add_row([
-            score.column.clone(),
-            held.cells.to_string(),
-            error(held.error),
-            error(held.typical),
-            score.ratio().map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)),
-            held.best.as_ref().map_or_else(String::new, |b| format!("{} ({})", spoken(score, b.error), b.name)),
-            held.mixture.clone(),
+        let error = |e: Option<f64>| e.map_or_else(|| "?".to_owned(), |e| words::error(score, e));
+        let look = match score.ratio() {
+            Some(ratio) if ratio >= 1.0 => Look::Warn,
+            Some(ratio) if ratio <= 0.5 => Look::Good,
+            _ => Look::Plain,
+        };
+        grid.row([
+            score.column.clone().into(),
+            held.cells.to_string().into(),
+            error(held.error).into(),
+            error(held.typical).into(),
+            Cell::new(score.ratio().map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)), look),
+            held.best.as_ref().map_or_else(String::new, |b| format!("{} ({})", error(Some(b.error)), b.name)).into(),
+            Cell::new(held.mixture.clone(), Look::Dim),
         ]);
     }
-    for column in 1..=4 {
-        if let Some(column) = rows.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        }
-    }
-    rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    grid.text(manner)
 }
 
 /// What must not be overlooked: columns where nothing was learnt, and columns of which nothing is known.
@@ -72,33 +72,6 @@ pub fn remarks(scores: &[ColumnScore]) -> Vec<String> {
     typical.into_iter().chain(unknown).collect()
 }
 
-/// An error as a person would say it: in the units of the column.
-fn spoken(score: &ColumnScore, error: f64) -> String {
-    match (score.measure, score.kind) {
-        (Measure::LogLoss, _) => format!("{error:.3} log loss"),
-        (_, Kind::Datetime) => match error {
-            e if e >= 86_400.0 => format!("{} days", figures(e / 86_400.0)),
-            e if e >= 3_600.0 => format!("{} h", figures(e / 3_600.0)),
-            e => format!("{} s", figures(e)),
-        },
-        (_, Kind::Ordered) => format!("{} levels", figures(error)),
-        _ => figures(error),
-    }
-}
-
-/// Three figures that count.
-fn figures(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let magnitude = value.abs().log10().floor();
-    if (-5.0..=9.0).contains(&magnitude) {
-        format!("{value:.0$}", (2.0 - magnitude).max(0.0) as usize)
-    } else {
-        format!("{value:.2e}")
-    }
-}
-
 /// `3 columns, 120 held-out cells`.
 pub fn summary(scores: &[ColumnScore]) -> String {
     let cells = scores.iter().map(|s| s.held_out.cells).sum();
@@ -108,7 +81,7 @@ pub fn summary(scores: &[ColumnScore]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use m3impute::HeldOut;
+    use m3impute::{HeldOut, Kind, Measure};
 
     fn score(column: &str, kind: Kind, measure: Measure, error: Option<f64>, typical: f64) -> ColumnScore {
         let held_out = HeldOut { cells: 20, error, typical: Some(typical), ..HeldOut::default() };
@@ -127,15 +100,5 @@ mod tests {
         let remarks = remarks(&scores);
         assert!(remarks[0].starts_with("column `bad`: nothing that was learnt"), "{remarks:?}");
         assert!(remarks[1].starts_with("column `few`: too few"), "{remarks:?}");
-    }
-
-    #[test]
-    fn errors_are_said_in_the_units_of_the_column() {
-        let of = |kind, measure, error| spoken(&score("", kind, measure, None, 0.0), error);
-        assert_eq!(of(Kind::Continuous, Measure::AbsoluteError, 123.456), "123");
-        assert_eq!(of(Kind::Continuous, Measure::AbsoluteError, 0.012345), "0.0123");
-        assert_eq!(of(Kind::Datetime, Measure::AbsoluteError, 129_600.0), "1.50 days");
-        assert_eq!(of(Kind::Ordered, Measure::AbsoluteError, 0.25), "0.250 levels");
-        assert_eq!(of(Kind::Boolean, Measure::LogLoss, 0.25), "0.250 log loss");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
 use crate::failure::Failure;
-use crate::terminal::{Bar, Manner, count};
+use crate::terminal::{Bar, Manner, count, plain};
 use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
 use m3impute_io::{AtomicFile, Change, Document, DocumentWriter, Finding, Format, Infinities, Input, ReadOptions};
 use std::io::{IsTerminal, Write};
@@ -94,7 +94,8 @@ pub fn notes(findings: &[Finding]) -> Vec<String> {
             let named: Vec<String> = columns.iter().take(NAMED).map(|c| format!("`{c}`")).collect();
             let more = columns.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("column{} {}{more}: {note}", if columns.len() == 1 { "" } else { "s" }, named.join(", "))
+            let plural = if columns.len() == 1 { "" } else { "s" };
+            plain(&format!("column{plural} {}{more}: {note}", named.join(", ")))
         })
         .collect()
 }
@@ -108,7 +109,8 @@ pub fn say_findings(manner: &Manner, findings: &[Finding]) {
 pub fn say_fallbacks(manner: &Manner, fallbacks: &[Fallback]) {
     for f in fallbacks {
         let done = if f.is_left() { "left missing".to_owned() } else { format!("filled with {}", f.done) };
-        manner.note(format!("column `{}`: {} {done}, because {}", f.column, count(f.cells, "cell"), f.reason));
+        let line = format!("column `{}`: {} {done}, because {}", f.column, count(f.cells, "cell"), f.reason);
+        manner.note(plain(&line));
     }
 }
 
@@ -191,9 +193,13 @@ pub fn write_document(
     })
 }
 
-fn same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => one == other,
-    }
+/// Whether two paths lead to the same file, which need not be there yet.
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        path.canonicalize().ok().or_else(|| {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Some(folder.canonicalize().ok()?.join(path.file_name()?))
+        })
+    };
+    one == other || real(one).is_some_and(|one| Some(one) == real(other))
 }

@@ -4,6 +4,7 @@ use crate::args::{MannerArgs, When};
 use crate::failure::{Failure, Outcome};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use m3impute::Progress;
+pub use m3impute_report::words::{bytes, count, percent, thousands};
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ pub struct Manner {
     progress: bool,
     /// Whether standard output may be coloured.
     pub color: bool,
+    /// Whether standard error may be.
+    color_err: bool,
 }
 
 impl Manner {
@@ -24,17 +27,19 @@ impl Manner {
             When::Always => true,
             When::Never => false,
         };
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
+        let may_color = set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb");
         Manner {
             quiet: args.quiet,
             progress: !args.quiet && when(args.progress, std::io::stderr().is_terminal()),
-            color: when(args.color, std::io::stdout().is_terminal() && !no_color),
+            color: when(args.color, std::io::stdout().is_terminal() && may_color),
+            color_err: when(args.color, std::io::stderr().is_terminal() && may_color),
         }
     }
 
     /// Says nothing but errors.
     pub fn quiet() -> Manner {
-        Manner { quiet: true, progress: false, color: false }
+        Manner { quiet: true, progress: false, color: false, color_err: false }
     }
 
     /// Says a line that is no result.
@@ -46,7 +51,19 @@ impl Manner {
 
     /// Says what a user should know, but need not act on.
     pub fn note(&self, line: impl AsRef<str>) {
-        self.say(format!("note: {}", line.as_ref()));
+        if !self.quiet {
+            self.complain(33, "note", line.as_ref());
+        }
+    }
+
+    /// Says a line on standard error under a coloured word, even where quiet.
+    pub fn complain(&self, style: u8, word: &str, line: &str) {
+        complain(&format!("{}: {line}", styled(self.color_err, style, word)));
+    }
+
+    /// The same manner for what goes to standard error.
+    pub fn aside(&self) -> Manner {
+        Manner { color: self.color_err, ..*self }
     }
 
     /// A bar that follows a run; it is gone when dropped. Where no terminal draws it, a line now and then stands for it.
@@ -70,10 +87,14 @@ impl Manner {
         Bar::Drawn(bar)
     }
 
-    /// A text in a style of the terminal: 1 bold, 2 dim, 32 green, 33 yellow.
+    /// A text for standard output in a style of the terminal: 1 bold, 2 dim, 31 red, 32 green, 33 yellow.
     pub fn style(&self, style: u8, text: &str) -> String {
-        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+        styled(self.color, style, text)
     }
+}
+
+fn styled(color: bool, style: u8, text: &str) -> String {
+    if color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
 /// Lines of progress are that far apart.
@@ -160,58 +181,20 @@ pub fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// A text of a table without what would move the cursor or colour the screen.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// Prints a result on standard output; a reader that went away is no reason to panic.
 pub fn print(result: impl AsRef<[u8]>) -> Outcome {
     let mut out = std::io::stdout().lock();
     out.write_all(result.as_ref()).and_then(|()| out.flush()).map_err(|e| Failure::io("standard output", &e))
 }
 
-/// `1 cell`, `2 cells`.
-pub fn count(number: usize, thing: &str) -> String {
-    format!("{} {thing}{}", thousands(number), if number == 1 { "" } else { "s" })
-}
-
-/// `12,345`.
-pub fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `12.3 %`.
-pub fn percent(part: usize, whole: usize) -> String {
-    format!("{:.1} %", if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
-}
-
-/// `1.2 GB`, `34.5 MB`, `678 kB`.
-pub fn bytes(number: u64) -> String {
-    match number as f64 {
-        b if b >= 1e9 => format!("{:.1} GB", b / 1e9),
-        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
-        b => format!("{:.0} kB", b / 1e3),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_read_well() {
-        assert_eq!(
-            (thousands(1), thousands(1234), thousands(1_234_567)),
-            ("1".into(), "1,234".into(), "1,234,567".into())
-        );
-        assert_eq!((count(1, "cell"), count(1000, "cell")), ("1 cell".into(), "1,000 cells".into()));
-        assert_eq!((percent(1, 8), percent(0, 0)), ("12.5 %".into(), "0.0 %".into()));
-        assert_eq!((bytes(999_000), bytes(1_250_000)), ("999 kB".into(), "1.2 MB".into()));
-    }
 
     #[test]
     fn lines_of_progress_come_now_and_then_and_say_what_is_left() {

@@ -2,6 +2,7 @@
 
 use crate::args::{BenchEngineArgs, BenchM3Args};
 use crate::failure::{Failure, Outcome};
+use crate::grid::Grid;
 use crate::memory::{MemoryProbe, peak_resident_bytes};
 use crate::terminal::{Bar, Manner, bytes, print, thousands};
 use m3impute::{Cancel, Run, Settings};
@@ -55,7 +56,7 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
     let mut out = heading(&machine, &run);
     let best = measured.iter().map(|(_, speed, _)| speed.wall.gemm_gflops).fold(0.0, f64::max);
     let _ = writeln!(out, "matrix products: {best:.0} GFLOPS\n");
-    out.push_str(&table(&measured));
+    out.push_str(&table(&measured, manner));
     out.push_str(
         "\nOf GEMM: speed of the step as a share of that of matrix products measured in turns with it, by the\n",
     );
@@ -92,41 +93,38 @@ pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
         return print(format!("{all:#}\n"));
     }
     let mut out = heading(&machine, &run) + "\n";
-    let mut rows = comfy_table::Table::new();
-    rows.load_style(comfy_table::presets::NOTHING);
-    rows.set_header(["size", "preset", "fit and fill", "new rows", "memory"]);
+    let mut rows = Grid::new(["size", "preset", "fit and fill", "new rows", "memory"]);
     for (preset, timing, peak) in &measured {
-        rows.add_row([
-            format!("{} x {}", thousands(timing.rows), timing.columns),
-            (*preset).to_owned(),
-            format!("{:.3} s", timing.fit_seconds),
-            format!("{} in {:.2} s", thousands(timing.new_rows), timing.new_seconds),
-            bytes(*peak),
+        rows.row([
+            format!("{} x {}", thousands(timing.rows), timing.columns).into(),
+            (*preset).into(),
+            format!("{:.3} s", timing.fit_seconds).into(),
+            format!("{} in {:.2} s", thousands(timing.new_rows), timing.new_seconds).into(),
+            bytes(*peak).into(),
         ]);
     }
-    rows.lines().for_each(|line| out.push_str(&format!("{}\n", line.trim_end())));
+    out.push_str(&rows.text(manner));
     print(out)
 }
 
-fn table(measured: &[(&str, Speed, u64)]) -> String {
-    let mut rows = comfy_table::Table::new();
-    rows.load_style(comfy_table::presets::NOTHING);
+fn table(measured: &[(&str, Speed, u64)], manner: &Manner) -> String {
     let epochs = format!("{} steps", thousands(EPOCHS as usize));
-    rows.set_header(["table", "size", "GFLOP", "step", "of GEMM", "processor", &epochs, "fill all holes", "memory"]);
+    let heading = ["table", "size", "GFLOP", "step", "of GEMM", "processor", &epochs, "fill all holes", "memory"];
+    let mut rows = Grid::new(heading);
     for (name, speed, peak) in measured {
-        rows.add_row([
-            (*name).to_owned(),
-            format!("{} x {}", thousands(speed.rows), speed.columns),
-            format!("{:.2}", speed.gflop),
-            format!("{:.4} s", speed.wall.step_seconds),
-            format!("{:.0} %", 100.0 * speed.wall.share),
-            format!("{:.0} %", 100.0 * speed.processor.share),
-            hours(EPOCHS as f64 * speed.wall.step_seconds),
-            format!("{} in {:.3} s", thousands(speed.holes), speed.wall.fill_seconds),
-            bytes(*peak),
+        rows.row([
+            (*name).into(),
+            format!("{} x {}", thousands(speed.rows), speed.columns).into(),
+            format!("{:.2}", speed.gflop).into(),
+            format!("{:.4} s", speed.wall.step_seconds).into(),
+            format!("{:.0} %", 100.0 * speed.wall.share).into(),
+            format!("{:.0} %", 100.0 * speed.processor.share).into(),
+            hours(EPOCHS as f64 * speed.wall.step_seconds).into(),
+            format!("{} in {:.3} s", thousands(speed.holes), speed.wall.fill_seconds).into(),
+            bytes(*peak).into(),
         ]);
     }
-    rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    rows.text(manner)
 }
 
 /// `12 min`, `3.4 h`.

@@ -3,12 +3,14 @@
 use super::bench::{COMMIT, VERSION};
 use crate::args::{BenchPaperArgs, ScaleChoice, TableFormat};
 use crate::failure::{Failure, Outcome};
+use crate::grid::{Cell, Grid};
 use crate::memory::MemoryProbe;
 use crate::terminal::{Bar, Manner, print, thousands};
 use m3impute::{Cancel, Progress};
 use m3impute_gnn::speed::Machine;
 use m3impute_io::AtomicFile;
 use m3impute_paper::{Bench, Question, Row, STUDIES, Scale, Setting, Store, Study, View, Watch, figures};
+use m3impute_report::words::duration;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -121,10 +123,10 @@ fn facts(study: &'static Study, data: &Path, tables: &[String], args: &BenchPape
             write(&folder.join("correlations.svg"), &figures::correlations(&all), manner)?;
         }
     }
-    print(grid(study, &lines, args.format))
+    print(grid(study, &lines, args.format, manner))
 }
 
-fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat) -> String {
+fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat, manner: &Manner) -> String {
     let mut out = String::new();
     match format {
         TableFormat::Markdown => {
@@ -146,12 +148,11 @@ fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat) -> String {
         }
         TableFormat::Text => {
             let _ = writeln!(out, "{}\n", study.title);
-            let mut table = comfy_table::Table::new();
-            table.load_style(comfy_table::presets::NOTHING);
-            lines.iter().for_each(|line| {
-                table.add_row(line);
-            });
-            table.lines().for_each(|line| out.push_str(&format!("{}\n", line.trim_end())));
+            let mut table = Grid::new(lines.first().into_iter().flatten().map(String::as_str)).right(1..7);
+            for line in lines.iter().skip(1) {
+                table.row(line.iter().map(|cell| cell.as_str().into()).collect::<Vec<Cell>>());
+            }
+            out += &table.text(manner);
         }
     }
     out
@@ -200,7 +201,7 @@ impl Watch for OnBar {
         let mut words = format!("{} {} {}", task.table, task.mask, task.setting.name);
         let _ = write!(words, ", {} of {}", progress.done + 1, progress.total);
         if let Some(left) = progress.seconds_left {
-            let _ = write!(words, ", {} left", spoken(left));
+            let _ = write!(words, ", {} left", duration(left));
         }
         if let Some((best, error)) = &progress.best {
             let _ = write!(words, ", best so far {best} {error:.2}");
@@ -229,17 +230,7 @@ impl Watch for OnBar {
             row.method,
             row.preset,
             row.seed,
-            spoken(row.seconds + row.fill_seconds.unwrap_or_default())
+            duration(row.seconds + row.fill_seconds.unwrap_or_default())
         ));
-    }
-}
-
-/// A length of time in words.
-fn spoken(seconds: f64) -> String {
-    match seconds {
-        s if s >= 5400.0 => format!("{:.1} h", s / 3600.0),
-        s if s >= 90.0 => format!("{:.0} min", s / 60.0),
-        s if s >= 10.0 => format!("{s:.0} s"),
-        s => format!("{s:.2} s"),
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::args::DescribeArgs;
 use crate::failure::Outcome;
+use crate::grid::{Cell, Grid, Look};
 use crate::table_io;
-use crate::terminal::{Manner, count, percent, print, thousands};
+use crate::terminal::{Manner, count, percent, plain, print, thousands};
 use m3impute::{Kind, Table};
 use m3impute_io::Finding;
 use serde_json::json;
@@ -55,7 +56,7 @@ pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
         count(missing, "cell"),
         percent(missing, cells)
     );
-    out.push_str(&columns_table(table, findings));
+    out.push_str(&columns_table(table, findings, manner));
     let incomplete: usize = patterns.iter().filter(|p| !p.columns.is_empty()).map(|p| p.rows).sum();
     if incomplete > 0 {
         let _ = writeln!(
@@ -76,33 +77,38 @@ pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
     if !notes.is_empty() {
         out.push('\n');
         notes.iter().for_each(|note| {
-            let _ = writeln!(out, "note: {note}");
+            let _ = writeln!(out, "{}: {note}", manner.style(33, "note"));
         });
     }
     print(out)
 }
 
-fn columns_table(table: &Table, findings: &[Finding]) -> String {
-    let mut rows = comfy_table::Table::new();
-    rows.load_style(comfy_table::presets::NOTHING);
-    rows.set_header(["column", "kind", "missing", "", "", "values"]);
+fn columns_table(table: &Table, findings: &[Finding], manner: &Manner) -> String {
+    let mut grid = Grid::new(["column", "kind", "missing", "", "", "values"]).right([2, 3]);
     for (j, finding) in findings.iter().enumerate() {
+        let spec = &table.schema().columns()[j];
         let missing = table.missing_in(j);
-        rows.add_row([
-            table.schema().columns()[j].name.clone(),
-            table.schema().columns()[j].kind.to_string(),
-            thousands(missing),
-            if missing == 0 { String::new() } else { percent(missing, table.rows()) },
-            bar(missing, table.rows()),
-            values(finding),
+        let look = look(missing, table.rows());
+        grid.row([
+            spec.name.clone().into(),
+            Cell::new(spec.kind.to_string(), Look::Dim),
+            Cell::new(thousands(missing), look),
+            Cell::new(if missing == 0 { String::new() } else { percent(missing, table.rows()) }, look),
+            Cell::new(bar(missing, table.rows()), look),
+            values(finding).into(),
         ]);
     }
-    for column in [2, 3] {
-        if let Some(column) = rows.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        }
+    grid.text(manner)
+}
+
+/// A column without holes fades; one that is missing for the most part stands out.
+fn look(missing: usize, rows: usize) -> Look {
+    match missing {
+        0 => Look::Dim,
+        _ if 2 * missing > rows => Look::Bad,
+        _ if 20 * missing > rows => Look::Warn,
+        _ => Look::Good,
     }
-    rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// A column's values in a few words.
@@ -141,7 +147,7 @@ fn patterns(table: &Table) -> Vec<Pattern> {
 
 fn shortened(columns: &[String]) -> String {
     const SHOWN: usize = 8;
-    let mut text = columns.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let mut text = columns.iter().take(SHOWN).map(|name| plain(name)).collect::<Vec<_>>().join(", ");
     if columns.len() > SHOWN {
         let _ = write!(text, " and {} more", columns.len() - SHOWN);
     }

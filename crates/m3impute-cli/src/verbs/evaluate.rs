@@ -2,14 +2,18 @@
 
 use crate::args::{EmptyColumns, EvaluateArgs, ScaleChoice};
 use crate::failure::{Failure, Outcome};
+use crate::grid::{Cell, Grid, Look};
 use crate::memory::MemoryProbe;
+use crate::reports::{self, ReportFile};
 use crate::table_io;
 use crate::terminal::{Bar, Manner, bytes, count, print};
 use m3impute::{Cancel, METHODS, MethodSpec, Progress, Table};
 use m3impute_eval::{Candidate, HolesFrom, Plan, ScaleBy, Spread, Summary, Watch};
 use m3impute_io::Input;
+use m3impute_report::{EvaluateFacts, Evaluated, Event};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let specs: Vec<&'static MethodSpec> = if args.methods.is_empty() {
@@ -17,12 +21,14 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
     } else {
         args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?
     };
+    let mut asides = Vec::new();
     if args.methods.is_empty() {
         let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
         if !slow.is_empty() {
-            manner.note(format!("left out because they train for long: {}; `--methods` names them", slow.join(", ")));
+            asides.push(format!("left out because they train for long: {}; `--methods` names them", slow.join(", ")));
         }
     }
+    asides.iter().for_each(|aside| manner.note(aside));
     let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
     if specs.len() > 1 && !settings.params.is_empty() {
         return Err(Failure::usage("`--param` is for one method", "say `--methods NAME` with it"));
@@ -37,9 +43,13 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
         Some(name) => Input::parse(name),
         None => table_io::input(args.input.as_ref())?,
     };
+    let others = [("input", reports::path_of(&input)), ("list of observed cells", args.observed.as_deref())];
+    let report = ReportFile::open(args.report.as_deref(), &others)?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
     table_io::say_findings(manner, document.findings());
-    let (table, holes) = holes(args, document.table().clone(), manner)?;
+    let (table, holes, aside) = holes(args, document.table().clone())?;
+    aside.iter().for_each(|aside| manner.note(aside));
+    asides.extend(aside);
     let plan = Plan {
         methods,
         holes,
@@ -51,11 +61,23 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
             ScaleChoice::Paper => ScaleBy::Paper,
         },
     };
+    let started = Instant::now();
     let bar = manner.bar();
     let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), task: Mutex::default() });
     let rows = m3impute_eval::evaluate(&table, &plan, &MemoryProbe, cancel, &watch)?;
     bar.clear();
     let summary = m3impute_eval::summarise(&rows);
+    if let Some(report) = report {
+        let mechanism = match &plan.holes {
+            HolesFrom::Mechanism { mechanism, .. } => mechanism.to_string(),
+            HolesFrom::Given(_) => "given holes".to_owned(),
+        };
+        let how = format!("{} on the same holes, seed {}", count(plan.methods.len(), "method"), args.run.seed);
+        let mut work = reports::work(&input, how, settings_of(args, &plan), document.findings(), started);
+        work.events.extend(asides.into_iter().map(|what| Event { place: "comparison".to_owned(), what }));
+        let evaluated = Evaluated { truth: &table, rows: &rows, summary: &summary, mechanism, work };
+        report.write(&EvaluateFacts::gather(evaluated).page(), manner)?;
+    }
     if args.json {
         return print(format!("{:#}\n", json!({"input": input.name(), "rows": rows, "summary": summary})));
     }
@@ -78,44 +100,70 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
     print(out)
 }
 
-/// The table to score on, and the holes: made by a mechanism, or given.
-fn holes(args: &EvaluateArgs, table: Table, manner: &Manner) -> Result<(Table, HolesFrom), Failure> {
+/// What a report says of the settings.
+fn settings_of(args: &EvaluateArgs, plan: &Plan) -> Vec<(&'static str, String)> {
+    let labels: Vec<&str> = plan.methods.iter().map(|m| m.label.as_str()).collect();
+    let mut settings = vec![("Methods", labels.join(", "))];
+    match &plan.holes {
+        HolesFrom::Mechanism { mechanism, rate, repeats } => settings.extend([
+            ("Cells hidden", format!("{mechanism}, {} % asked", 100.0 * rate)),
+            ("Repeats", repeats.to_string()),
+        ]),
+        HolesFrom::Given(_) => settings.push(("Cells hidden", "as given by `--observed`".to_owned())),
+    }
+    let scale = match plan.scale {
+        ScaleBy::Observed => "their observed cells",
+        ScaleBy::Paper => "the complete column, as in the paper: methods know the range of the hidden cells",
+    };
+    settings.push(("Columns scaled by", scale.to_owned()));
+    if let Some(preset) = &args.tuning.preset {
+        settings.push(("Preset", preset.clone()));
+    }
+    let parameters: Vec<String> = args.tuning.param.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    if !parameters.is_empty() {
+        settings.push(("Parameters", parameters.join(", ")));
+    }
+    settings.extend(reports::run_settings(&args.run, args.run.threads));
+    settings
+}
+
+/// The table to score on, and the holes: made by a mechanism, or given. And what there is to say about that.
+fn holes(args: &EvaluateArgs, table: Table) -> Result<(Table, HolesFrom, Option<String>), Failure> {
     let Some(path) = &args.observed else {
-        return Ok((
-            table,
-            HolesFrom::Mechanism { mechanism: args.mechanism, rate: args.rate, repeats: args.repeats as usize },
-        ));
+        let repeats = args.repeats as usize;
+        return Ok((table, HolesFrom::Mechanism { mechanism: args.mechanism, rate: args.rate, repeats }, None));
     };
     let shown = m3impute_io::read_observed(path)?;
-    if let Some(column) = table.schema().columns().get(shown.cols()) {
-        manner.note(format!("column `{}` is set aside: {} has one column fewer", column.name, path.display()));
-    }
+    let spare = table.schema().columns().get(shown.cols());
+    let aside = spare.map(|c| format!("column `{}` is set aside: {} has one column fewer", c.name, path.display()));
     let (truth, shown) = m3impute_eval::given::align(table, &shown)?;
-    Ok((truth, HolesFrom::Given(shown)))
+    Ok((truth, HolesFrom::Given(shown), aside))
 }
 
 fn summary_table(summary: &[Summary], manner: &Manner) -> String {
-    let mut rows = comfy_table::Table::new();
-    rows.load_style(comfy_table::presets::NOTHING);
-    rows.set_header(["method", "preset", "MAE", "RMSE", "accuracy", "seconds", "memory"]);
+    let mut grid = Grid::new(["method", "preset", "MAE", "RMSE", "accuracy", "seconds", "memory"]);
     let figure = |spread: &Option<Spread>| match spread {
         Some(Spread { mean, deviation: Some(deviation) }) => format!("{mean:.4} ± {deviation:.4}"),
         Some(Spread { mean, deviation: None }) => format!("{mean:.4}"),
         None => "-".to_owned(),
     };
     for (at, row) in summary.iter().enumerate() {
-        let name = if at == 0 { manner.style(1, &row.method) } else { row.method.clone() };
-        rows.add_row([
-            name,
-            row.preset.clone(),
-            figure(&row.mae),
-            figure(&row.rmse),
-            figure(&row.accuracy),
-            row.seconds.as_ref().map_or_else(|| "-".to_owned(), |s| format!("{:.2}", s.mean)),
-            row.peak_bytes.map_or_else(|| "-".to_owned(), bytes),
+        let look = match (at, &row.error) {
+            (_, Some(_)) => Look::Bad,
+            (0, None) => Look::Good,
+            _ => Look::Plain,
+        };
+        grid.row([
+            Cell::new(row.method.clone(), look),
+            Cell::new(row.preset.clone(), Look::Dim),
+            Cell::new(figure(&row.mae), look),
+            Cell::new(figure(&row.rmse), look),
+            Cell::new(figure(&row.accuracy), look),
+            row.seconds.as_ref().map_or_else(|| "-".to_owned(), |s| format!("{:.2}", s.mean)).into(),
+            row.peak_bytes.map_or_else(|| "-".to_owned(), bytes).into(),
         ]);
     }
-    rows.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    grid.text(manner)
 }
 
 /// Shows a comparison on a bar: which method is at work, and how far it is.

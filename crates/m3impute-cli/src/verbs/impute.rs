@@ -2,12 +2,14 @@
 
 use crate::args::{EmptyColumns, ImputeArgs};
 use crate::failure::Outcome;
+use crate::reports::{self, ReportFile};
 use crate::scores;
 use crate::sureness::{self, Output};
 use crate::table_io;
 use crate::terminal::{Manner, count, percent};
 use m3impute::{Beliefs, Cancel, Error, Imputation, Imputer, Run, Table};
 use m3impute_io::{Change, DocumentWriter};
+use m3impute_report::{ImputeFacts, Imputed};
 use std::time::Instant;
 
 pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
@@ -20,6 +22,8 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         return Err(args.sureness.refused(&whose, "say `--method NAME`"));
     }
     let output = Output::open(&args.sureness, &args.to, &input, args.in_place)?;
+    let others = [("input", reports::path_of(&input)), ("output", args.to.output.as_deref())];
+    let report = ReportFile::open(args.report.as_deref(), &others)?;
 
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
     let table = document.table();
@@ -39,7 +43,9 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let started = Instant::now();
     let bar = manner.bar();
     let mut run = table_io::run(&args.run, &bar, cancel)?;
-    let (imputation, beliefs) = if args.sureness.is_asked() {
+    // A report shows distributions wherever there are some; the filled values are the same.
+    let believing = args.sureness.is_asked() || (report.is_some() && method.believes());
+    let (mut imputation, beliefs) = if believing {
         believe(method.as_ref(), table, &mut run)?
     } else {
         (method.impute(table, &mut run)?, Beliefs::default())
@@ -50,13 +56,25 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         "filled {} with `{}` (preset `{}`, seed {}) in {:.1} s",
         count(filled, "cell"),
         spec.name,
-        args.method.tuning.preset.as_deref().unwrap_or(spec.presets[0].0),
+        reports::preset(spec, &args.method.tuning),
         args.run.seed,
         started.elapsed().as_secs_f64()
     ));
     imputation.notes.iter().for_each(|note| manner.note(note));
     table_io::say_fallbacks(manner, &imputation.fallbacks);
     scores::say(&imputation.scores, manner);
+
+    imputation.table = args.sureness.filled(imputation.table, &beliefs);
+    let page = report.as_ref().map(|_| {
+        let tuning = &args.method.tuning;
+        let how = format!("Filled by {}, preset {}, seed {}", spec.name, reports::preset(spec, tuning), args.run.seed);
+        let mut settings = reports::method_settings(spec, tuning);
+        settings.push(("Less suited to", spec.avoid.to_owned()));
+        settings.extend(reports::run_settings(&args.run, run.threads()));
+        let work = reports::work(&input, how, settings, document.findings(), started);
+        let beliefs = believing.then_some(&beliefs);
+        ImputeFacts::gather(Imputed { table, imputation: &imputation, beliefs, work }).page()
+    });
 
     let drop = if args.fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
     let written = match output {
@@ -65,7 +83,7 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
             sureness::write_draws(writers, &document, draw)
         })?,
         Output::Table(target) => {
-            let filled = args.sureness.filled(imputation.table, &beliefs);
+            let filled = imputation.table;
             let mut extras = args.sureness.columns(table, &filled, &beliefs, false);
             sureness::name(&document, &mut extras, manner);
             let format = target.format(&args.to, document.format());
@@ -79,7 +97,10 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         }
     };
     sureness::say_written(&written, manner);
-    Ok(())
+    match (report, page) {
+        (Some(report), Some(page)) => report.write(&page, manner),
+        _ => Ok(()),
+    }
 }
 
 /// Fills a table and says what is believed of its holes.

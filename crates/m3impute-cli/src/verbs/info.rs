@@ -60,7 +60,7 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
     if !scores.is_empty() {
         line(format!("errors on held-out cells ({}), beside those of the typical value", scores::summary(&scores)));
         let all: Vec<&ColumnScore> = scores.iter().collect();
-        scores::table(&all).lines().for_each(|row| line(format!(" {row}")));
+        scores::table(&all, manner).lines().for_each(|row| line(format!(" {row}")));
         scores::remarks(&scores).into_iter().for_each(|remark| line(format!("note: {remark}")));
     }
     header.notes.iter().for_each(|note| line(format!("note: {note}")));

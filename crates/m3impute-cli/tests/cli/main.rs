@@ -3,5 +3,6 @@
 mod bad_input;
 mod pages;
 mod program;
+mod reports;
 mod sureness;
 mod verbs;

@@ -1,0 +1,123 @@
+//! Reports as files, and what they say of the run.
+
+use crate::args::{RunArgs, TuningArgs};
+use crate::failure::{Failure, Outcome};
+use crate::table_io::{self, same_file};
+use crate::terminal::Manner;
+use m3impute::MethodSpec;
+use m3impute_io::{AtomicFile, Finding, Input};
+use m3impute_report::{Event, Work};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A report on its way to its file, which is opened before the work begins: what cannot be written fails early.
+pub struct ReportFile {
+    path: PathBuf,
+    file: AtomicFile,
+}
+
+impl ReportFile {
+    /// Opens the file that is asked for. It may be none of the others, which are named by what they are.
+    pub fn open(path: Option<&Path>, others: &[(&str, Option<&Path>)]) -> Result<Option<ReportFile>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        if path == Path::new("-") {
+            return Err(Failure::usage(
+                "a report goes to a file, not to standard output",
+                "say `--report report.html`",
+            ));
+        }
+        for (what, other) in others {
+            if other.is_some_and(|other| same_file(other, path)) {
+                let place = path.display();
+                return Err(Failure::usage(format!("the report `{place}` is the {what}"), "give it a name of its own"));
+            }
+        }
+        Ok(Some(ReportFile { path: path.to_owned(), file: AtomicFile::create(path)? }))
+    }
+
+    /// Writes the page and makes the file appear.
+    pub fn write(mut self, page: &str, manner: &Manner) -> Outcome {
+        self.file.write_all(page.as_bytes()).map_err(|e| Failure::io(&self.path.display().to_string(), &e))?;
+        self.file.commit()?;
+        manner.say(format!("wrote {}", self.path.display()));
+        Ok(())
+    }
+}
+
+/// The file of an input, where it is one.
+pub fn path_of(input: &Input) -> Option<&Path> {
+    match input {
+        Input::Path(path) => Some(path),
+        _ => None,
+    }
+}
+
+/// What both reports say of a run; `settings` are those of the verb.
+pub fn work(input: &Input, how: String, settings: Vec<(&str, String)>, findings: &[Finding], started: Instant) -> Work {
+    let event = |what| Event { place: "reading".to_owned(), what };
+    Work {
+        source: input.name(),
+        how,
+        settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        command: command(std::env::args()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        when: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
+        seconds: started.elapsed().as_secs_f64(),
+        events: table_io::notes(findings).into_iter().map(event).collect(),
+    }
+}
+
+/// The settings of a run, with the threads that it has; 0 where each method takes as many as there are.
+pub fn run_settings(args: &RunArgs, threads: usize) -> Vec<(&'static str, String)> {
+    let threads = if threads == 0 { "as many as the machine has".to_owned() } else { threads.to_string() };
+    let mut settings = vec![("Seed", args.seed.to_string()), ("Threads", threads)];
+    if let Some(limit) = args.max_seconds {
+        settings.push(("Limit of time", format!("{} s", limit.as_secs_f64())));
+    }
+    settings
+}
+
+/// The settings of a method: its preset, and every parameter with its value.
+pub fn method_settings(spec: &MethodSpec, tuning: &TuningArgs) -> Vec<(&'static str, String)> {
+    let preset = preset(spec, tuning);
+    let values = (spec.preset_values)(preset);
+    let of_preset = values.as_ref().and_then(|v| v.as_object()).into_iter().flatten().map(|(name, value)| {
+        let own = tuning.param.iter().rfind(|(named, _)| named == name).map(|(_, text)| text.clone());
+        let given = if value.is_null() { "auto".to_owned() } else { value.to_string().replace('"', "") };
+        format!("{name} = {}", own.unwrap_or(given))
+    });
+    let parameters = of_preset.collect::<Vec<_>>().join(", ");
+    let mut settings = vec![("Method", format!("{}: {}", spec.name, spec.summary)), ("Preset", preset.to_owned())];
+    if !parameters.is_empty() {
+        settings.push(("Parameters", parameters));
+    }
+    settings
+}
+
+/// The preset that is asked for, or the method's own.
+pub fn preset<'a>(spec: &MethodSpec, tuning: &'a TuningArgs) -> &'a str {
+    tuning.preset.as_deref().unwrap_or(spec.presets[0].0)
+}
+
+/// A command as one would type it.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./,=:%+@".contains(c);
+    let quoted = arguments.skip(1).map(|argument| match argument.chars().all(plain) && !argument.is_empty() {
+        true => argument,
+        false => format!("'{}'", argument.replace('\'', "'\\''")),
+    });
+    std::iter::once("m3impute".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_typed_again() {
+        let typed = ["target/m3impute", "impute", "my file.csv", "--kind", "zip=text", "it's", ""];
+        let command = command(typed.into_iter().map(str::to_owned));
+        assert_eq!(command, "m3impute impute 'my file.csv' --kind zip=text 'it'\\''s' ''");
+    }
+}

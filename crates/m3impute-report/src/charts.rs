@@ -1,0 +1,322 @@
+//! Drawings, as SVG inside the page. Colours come from the style sheet by class.
+
+use crate::facts::{Compared, Histogram, LevelShare, Matrix, Whisker};
+use crate::html::{Html, html};
+use crate::words::{count, percent, short, thousands, value};
+use m3impute_core::Kind;
+use std::fmt::Write;
+
+/// Bars of filled values may be so many times as tall as those of the observed ones; what is above is cut.
+const TALLEST: f64 = 2.5;
+/// Bars of a few bins do not fill the drawing.
+const THICKEST: f64 = 44.0;
+/// Filled cells that are drawn in bins have bars of this share of a bin.
+const NARROW: f64 = 0.5;
+
+/// A share as a bar; the number stands beside it, so readers of screens are spared it.
+pub(crate) fn bar(share: f64, class: &'static str) -> Html {
+    let width = 100.0 * share.clamp(0.0, 1.0);
+    // The smallest share is seen too.
+    let width = if width > 0.0 { width.max(1.0) } else { 0.0 };
+    html!(
+        "<svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"track\" width=\"100\" height=\"8\"/><rect class=\"{}\" width=\"{}\" height=\"8\"/></svg>",
+        class,
+        width
+    )
+}
+
+/// An error as a share of the typical value's: left of the line it is smaller.
+pub(crate) fn ratio(share: f64) -> Html {
+    let width = (100.0 / 1.5 * share).clamp(1.0, 100.0);
+    let class = if share >= 1.0 { "poor" } else { "filled" };
+    html!(
+        "<svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"track\" width=\"100\" height=\"8\"/><rect class=\"{}\" width=\"{}\" height=\"8\"/>\
+         <rect class=\"mark\" x=\"66\" width=\"1.4\" height=\"8\"/></svg>",
+        class,
+        width
+    )
+}
+
+/// Repeats of one method on a scale that all methods share.
+pub(crate) fn repeats(each: &[f64], mean: f64, ends: [f64; 2]) -> Html {
+    let place = |v: f64| 6.0 + 98.0 * if ends[1] > ends[0] { (v - ends[0]) / (ends[1] - ends[0]) } else { 0.5 };
+    let mut dots = String::new();
+    for &v in each.iter().take(60) {
+        let _ = write!(dots, "M{:.1} 9h0", place(v));
+    }
+    html!(
+        "<svg class=\"dots\" viewBox=\"0 0 110 18\" width=\"110\" height=\"18\" aria-hidden=\"true\">\
+         <path class=\"axis\" d=\"M4 9H106\"/><path class=\"mean\" d=\"M{} 2v14\"/><path class=\"each\" d=\"{}\"/></svg>",
+        place(mean),
+        dots
+    )
+}
+
+/// The ends of a scale for a figure of all methods.
+pub(crate) fn ends(methods: &[Compared], of: impl Fn(&Compared) -> Vec<f64>) -> [f64; 2] {
+    let all = methods.iter().flat_map(of);
+    let [low, high] = all.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], v| [low.min(v), high.max(v)]);
+    if low <= high { [low, high] } else { [0.0, 1.0] }
+}
+
+/// Which cells are missing: darker where more of a group is.
+pub(crate) fn matrix(matrix: &Matrix, all_rows: usize, all_columns: usize) -> Html {
+    const LEFT: f64 = 58.0;
+    let (high, wide) = (matrix.rows.len() - 1, matrix.columns.len() - 1);
+    let top = if matrix.names.is_empty() { 22.0 } else { 96.0 };
+    let cell_width = (860.0 / wide as f64).clamp(12.0, 64.0).floor();
+    let cell_height = (300.0 / high as f64).clamp(4.0, 16.0).floor();
+    let (width, height) = (cell_width * wide as f64, cell_height * high as f64);
+    let mut paths: [String; 4] = Default::default();
+    for c in 0..wide {
+        let shade = |r: usize| shade(matrix.shares[r * wide + c]);
+        let mut r = 0;
+        while r < high {
+            let run = (r..high).take_while(|&k| shade(k) == shade(r)).count();
+            if let Some(level) = shade(r) {
+                let (x, y) = (LEFT + c as f64 * cell_width, top + r as f64 * cell_height);
+                let (w, h) = (cell_width - 1.0, run as f64 * cell_height);
+                let _ = write!(paths[level], "M{x} {y}h{w}v{h}h-{w}z");
+            }
+            r += run;
+        }
+    }
+    let [one, two, three, four] = paths;
+    let labels: Html = if matrix.names.is_empty() {
+        html!(
+            "<text x=\"{}\" y=\"14\">column 1</text><text x=\"{}\" y=\"14\" text-anchor=\"end\">column {}</text>",
+            LEFT,
+            LEFT + width,
+            thousands(all_columns)
+        )
+    } else {
+        let label = |(c, name): (usize, &String)| {
+            let x = LEFT + (c as f64 + 0.5) * cell_width;
+            html!("<text transform=\"translate({} {}) rotate(-48)\">{}</text>", x, top - 6.0, short(name, 16))
+        };
+        matrix.names.iter().enumerate().map(label).collect()
+    };
+    let row_labels: Html = [(0, "first"), (high, "last")]
+        .into_iter()
+        .filter(|_| high > 0)
+        .map(|(r, at)| {
+            let (y, number) = if at == "first" { (top + 9.0, 1) } else { (top + r as f64 * cell_height, all_rows) };
+            html!("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", LEFT - 8.0, y, thousands(number))
+        })
+        .collect();
+    // Slanted names of the last columns need room at the right.
+    let room = if matrix.names.is_empty() { 4.0 } else { 76.0 };
+    html!(
+        "<svg class=\"matrix\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\">\
+         <g class=\"label\">{}{}</g><rect class=\"ground\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\
+         <path class=\"m1\" d=\"{}\"/><path class=\"m2\" d=\"{}\"/><path class=\"m3\" d=\"{}\"/><path class=\"m4\" d=\"{}\"/></svg>",
+        format!(
+            "Where cells are missing, over {} and {}. The table below says how many by column.",
+            count(all_rows, "row"),
+            count(all_columns, "column")
+        ),
+        LEFT + width + room,
+        top + height + 4.0,
+        LEFT + width + room,
+        top + height + 4.0,
+        labels,
+        row_labels,
+        LEFT,
+        top,
+        width - 1.0,
+        height,
+        one,
+        two,
+        three,
+        four
+    )
+}
+
+/// Which of four shades a share of missing cells has; none where nothing is missing.
+fn shade(share: f32) -> Option<usize> {
+    match share {
+        s if s <= 0.0 => None,
+        s if s <= 0.25 => Some(0),
+        s if s <= 0.5 => Some(1),
+        s if s < 1.0 => Some(2),
+        _ => Some(3),
+    }
+}
+
+/// Numbers: observed ones as wide bars, filled ones as narrow bars in front, what they may be as a line; below, some
+/// filled cells with their intervals.
+pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
+    const WIDTH: f64 = 320.0;
+    const HEIGHT: f64 = 104.0;
+    const STEP: f64 = 6.0;
+    let bins = of.observed.len().max(1) as f64;
+    let bin = WIDTH / bins;
+    let thick = bin.min(THICKEST);
+    // Values that are all the same make a bar that would press all others to the ground.
+    let most = usual(of);
+    let most = if of.binned { most.max(largest(&of.filled).min(TALLEST * most)) } else { most };
+    let y = |share: f64| HEIGHT - (HEIGHT - 4.0) * (share / most).min(1.0);
+    let bars = |shares: &[f64], width: f64| {
+        let mut path = String::new();
+        for (at, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+            let x = (at as f64 + 0.5) * bin - thick * width / 2.0;
+            let top = y(share).min(HEIGHT - 1.0);
+            let _ = write!(path, "M{x:.1} {HEIGHT}V{top:.1}h{:.1}V{HEIGHT}z", (thick * width - 0.8).max(0.6));
+        }
+        path
+    };
+    let line = of.believed.as_ref().map(|shares| {
+        let mut path = String::new();
+        for (at, &share) in shares.iter().enumerate() {
+            let _ = write!(path, "{}{:.1} {:.1}", if at == 0 { 'M' } else { 'L' }, (at as f64 + 0.5) * bin, y(share));
+        }
+        html!("<path class=\"believed\" d=\"{}\"/>", path)
+    });
+    let filled = of.binned.then(|| html!("<path class=\"filled\" d=\"{}\"/>", bars(&of.filled, NARROW)));
+    let place = |v: f64| ((v - of.low) / (of.high - of.low)).clamp(0.0, 1.0) * (WIDTH - 4.0) + 2.0;
+    let band = if of.whiskers.is_empty() { 0.0 } else { of.whiskers.len() as f64 * STEP + 6.0 };
+    let (mut lines, mut points) = (String::new(), String::new());
+    for (at, Whisker { low, point, high }) in of.whiskers.iter().enumerate() {
+        let y = HEIGHT + 8.0 + at as f64 * STEP;
+        if high > low {
+            let _ = write!(lines, "M{:.1} {y}H{:.1}", place(*low), place(*high));
+        }
+        let _ = write!(points, "M{:.1} {y}h0", place(*point));
+    }
+    let bottom = HEIGHT + band;
+    html!(
+        "<svg class=\"chart\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {} {}\">\
+         <path class=\"observed\" d=\"{}\"/>{}{}<path class=\"axis\" d=\"M0 {}H{}\"/>\
+         <path class=\"whisker\" d=\"{}\"/><path class=\"point\" d=\"{}\"/>\
+         <g class=\"label\"><text x=\"0\" y=\"{}\">{}</text><text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text></g></svg>",
+        label,
+        WIDTH,
+        bottom + 18.0,
+        bars(&of.observed, 1.0),
+        filled,
+        line,
+        HEIGHT,
+        WIDTH,
+        lines,
+        points,
+        bottom + 14.0,
+        end(kind, of.low, true),
+        WIDTH,
+        bottom + 14.0,
+        end(kind, of.high, false)
+    )
+}
+
+/// Whether a bar of filled values is cut.
+pub(crate) fn is_cut(of: &Histogram) -> bool {
+    of.binned && largest(&of.filled) > TALLEST * usual(of)
+}
+
+fn largest(shares: &[f64]) -> f64 {
+    shares.iter().copied().fold(0.0, f64::max)
+}
+
+/// The tallest of what the filled values should look like.
+fn usual(of: &Histogram) -> f64 {
+    largest(&of.observed).max(of.believed.as_deref().map_or(0.0, largest)).max(1e-9)
+}
+
+/// An end of an axis. Bins of whole numbers begin half a step before them.
+fn end(kind: Kind, at: f64, low: bool) -> String {
+    match (kind, low) {
+        (Kind::Integer, true) => value(kind, at.ceil()),
+        (Kind::Integer, false) => value(kind, at.floor()),
+        _ => value(kind, at),
+    }
+}
+
+/// A level: its share of the observed values above that of the filled ones, and a tick at its mean probability.
+/// A bar of full length is the share `most`.
+pub(crate) fn level(share: &LevelShare, most: f64) -> Html {
+    let place = |p: f64| 100.0 * (p / most.max(1e-9)).clamp(0.0, 1.0);
+    let tick = share.believed.map(|p| {
+        html!("<rect class=\"tick\" x=\"{}\" y=\"5\" width=\"1.6\" height=\"9\"/>", (place(p) - 0.8).clamp(0.0, 98.4))
+    });
+    html!(
+        "<svg class=\"level\" viewBox=\"0 0 100 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"observed\" width=\"{}\" height=\"6\"/><rect class=\"filled\" y=\"7\" width=\"{}\" height=\"6\"/>{}</svg>",
+        place(share.observed),
+        place(share.filled),
+        tick
+    )
+}
+
+/// What the shades mean, where there are any.
+pub(crate) fn matrix_key(matrix: &Matrix) -> Option<Html> {
+    let shaded = matrix.shares.iter().any(|s| *s > 0.0 && *s < 1.0);
+    let of = |class: &'static str, words: &'static str| {
+        html!(
+            "<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"{}\" width=\"22\" height=\"12\"/></svg>{}</li>",
+            class,
+            words
+        )
+    };
+    let key = [("ground", "none"), ("m1", "up to 25 %"), ("m2", "up to 50 %"), ("m3", "more"), ("m4", "all")];
+    shaded.then(|| {
+        let entries: Html = key.into_iter().map(|(class, words)| of(class, words)).collect();
+        html!("<ul class=\"key\" aria-label=\"Key\">{}</ul>", entries)
+    })
+}
+
+/// What the picture of missing cells does not show.
+pub(crate) fn matrix_note(matrix: &Matrix, all_rows: usize, all_columns: usize) -> String {
+    let (high, wide) = (matrix.rows.len() - 1, matrix.columns.len() - 1);
+    let mut notes = Vec::new();
+    if high < all_rows {
+        notes.push(format!("{} as {high} bands of neighbours", count(all_rows, "row")));
+    }
+    if wide < all_columns {
+        notes.push(format!("{} as {wide} groups of neighbours", count(all_columns, "column")));
+    }
+    match notes.as_slice() {
+        [] => "Each mark is a missing cell.".to_owned(),
+        _ => format!("{}; the stronger the colour, the more of it is missing.", notes.join(", ")),
+    }
+}
+
+/// `12.3 %` of a share.
+pub(crate) fn share(share: f64) -> String {
+    percent((share * 1e6).round() as usize, 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_cells_that_touch_are_one_shape() {
+        let of =
+            Matrix { rows: vec![0, 1, 2], columns: vec![0, 1], names: vec!["<b>".to_owned()], shares: vec![1.0, 1.0] };
+        let svg = matrix(&of, 2, 1).into_string();
+        assert!(svg.contains("<path class=\"m4\" d=\"M58 96h63v32h-63z\"/>"), "{svg}");
+        assert!(svg.contains("&lt;b&gt;") && !svg.contains("<b>"), "{svg}");
+        assert_eq!((shade(0.0), shade(0.01), shade(0.99), shade(1.0)), (None, Some(0), Some(2), Some(3)));
+    }
+
+    #[test]
+    fn a_histogram_has_a_bar_for_every_bin_with_values() {
+        let of = Histogram {
+            low: 0.0,
+            high: 4.0,
+            observed: vec![0.5, 0.0, 0.25, 0.25],
+            filled: vec![0.0, 1.0, 0.0, 0.0],
+            binned: true,
+            believed: Some(vec![0.25; 4]),
+            whiskers: vec![Whisker { low: 1.0, point: 2.0, high: 3.0 }],
+            ..Histogram::default()
+        };
+        let svg = histogram(&of, Kind::Continuous, "x").into_string();
+        let shapes = |class: &str| {
+            let from = svg.find(&format!("class=\"{class}\" d=\"")).unwrap();
+            svg[from..].split('"').nth(3).unwrap().matches('M').count()
+        };
+        assert_eq!([shapes("observed"), shapes("filled"), shapes("believed"), shapes("whisker")], [3, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,285 @@
+//! What a page shows, as plain data: already counted, and bounded whatever the size of the table.
+
+use m3impute_core::{ColumnScore, Kind};
+use m3impute_eval::Spread;
+
+/// What was done, with what, and what happened on the way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// The table's name, usually that of its file.
+    pub source: String,
+    /// What was done in one line: `m3, preset balanced, seed 0`.
+    pub how: String,
+    /// Settings by name, in the order in which they are shown.
+    pub settings: Vec<(String, String)>,
+    /// The command that does it again; empty where there is none.
+    pub command: String,
+    /// The version of the program.
+    pub version: String,
+    /// When it was done, in seconds since 1970.
+    pub when: f64,
+    /// How long it took.
+    pub seconds: f64,
+    /// What was out of the ordinary.
+    pub events: Vec<Event>,
+}
+
+/// Something out of the ordinary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Where it happened, in a word or two: `reading`, `m3`, `column age`.
+    pub place: String,
+    /// What happened, in a sentence.
+    pub what: String,
+}
+
+/// What a report of a filling shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImputeFacts {
+    /// What was done.
+    pub work: Work,
+    /// What was missing.
+    pub missing: Missing,
+    /// How many cells were filled.
+    pub filled: usize,
+    /// What was put in, for the columns that are shown.
+    pub columns: Vec<Filled>,
+    /// How many columns were filled, shown or not.
+    pub filled_columns: usize,
+    /// What held-out cells say, worst column first; empty where the method holds none out.
+    pub scores: Vec<ColumnScore>,
+    /// The rows of which least is known, worst first; none where the method has no distributions.
+    pub uncertain: Option<Vec<UncertainRow>>,
+}
+
+/// What was missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Missing {
+    /// Rows of the table.
+    pub rows: usize,
+    /// Columns of the table.
+    pub columns: usize,
+    /// Missing cells.
+    pub cells: usize,
+    /// Rows with a missing cell.
+    pub incomplete_rows: usize,
+    /// Columns with a missing cell.
+    pub incomplete_columns: usize,
+    /// Columns with missing cells, most first, as many as are shown.
+    pub by_column: Vec<ColumnMissing>,
+    /// The picture.
+    pub matrix: Matrix,
+    /// Columns that are missing together, most frequent first, as many as are shown.
+    pub patterns: Vec<Pattern>,
+    /// How many different patterns there are.
+    pub all_patterns: usize,
+    /// Columns without a single value, which are no part of any pattern.
+    pub empty_columns: usize,
+}
+
+/// The holes of one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnMissing {
+    /// Its name.
+    pub name: String,
+    /// What its values mean.
+    pub kind: Kind,
+    /// How many cells are missing.
+    pub missing: usize,
+    /// How many of these were filled.
+    pub filled: usize,
+}
+
+/// Where cells are missing: rows and columns in groups, so that the picture has a bounded size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matrix {
+    /// Groups of rows from top to bottom, as the first row of each (counted from 0), and the end.
+    pub rows: Vec<usize>,
+    /// Groups of columns from left to right, likewise.
+    pub columns: Vec<usize>,
+    /// The names of the columns, where each is a group of its own.
+    pub names: Vec<String>,
+    /// The share of missing cells in each group. // [groups of rows, groups of columns]
+    pub shares: Vec<f32>,
+}
+
+/// Columns that are missing together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Their names, as many as are shown.
+    pub names: Vec<String>,
+    /// How many columns it has.
+    pub columns: usize,
+    /// In how many rows.
+    pub rows: usize,
+}
+
+/// What was put into one column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filled {
+    /// Its name.
+    pub name: String,
+    /// What its values mean.
+    pub kind: Kind,
+    /// How many cells are observed.
+    pub observed: usize,
+    /// How many were filled.
+    pub filled: usize,
+    /// How its values are spread.
+    pub shape: Shape,
+}
+
+/// How values are spread, observed beside filled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// Numbers: shares in bins of equal width.
+    Numbers(Box<Histogram>),
+    /// Levels: a share for each.
+    Levels(Vec<LevelShare>),
+}
+
+/// Shares of numbers in bins of equal width. What lies outside is counted in the first or the last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
+    /// Where the first bin begins.
+    pub low: f64,
+    /// Where the last one ends.
+    pub high: f64,
+    /// Of the observed values.
+    pub observed: Vec<f64>,
+    /// Of the filled ones.
+    pub filled: Vec<f64>,
+    /// Of all that the filled ones may be, where the method has distributions.
+    pub believed: Option<Vec<f64>>,
+    /// How many values lie outside of the bins.
+    pub outside: usize,
+    /// The middle of the observed values.
+    pub observed_median: f64,
+    /// The middle of the filled ones.
+    pub filled_median: f64,
+    /// Whether there are enough filled values for their shares to say something.
+    pub binned: bool,
+    /// Some of the filled cells with the interval that holds nine tenths of their probability, smallest first; all of
+    /// them where they are few.
+    pub whiskers: Vec<Whisker>,
+    /// The middle of the widths of these intervals, over all filled cells.
+    pub width: Option<f64>,
+}
+
+/// A filled cell and its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Whisker {
+    /// Where the interval begins.
+    pub low: f64,
+    /// What was filled.
+    pub point: f64,
+    /// Where it ends.
+    pub high: f64,
+}
+
+/// How often a level stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelShare {
+    /// The level; none for those that are not shown by themselves.
+    pub level: Option<String>,
+    /// Its share of the observed values.
+    pub observed: f64,
+    /// Its share of the filled ones.
+    pub filled: f64,
+    /// Its mean probability in the filled cells, where the method has distributions.
+    pub believed: Option<f64>,
+}
+
+/// A row of which little is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UncertainRow {
+    /// Which row, counted from 1.
+    pub row: usize,
+    /// How many of its cells were filled.
+    pub filled: usize,
+    /// How many cells' worth of it is not known: each filled cell counts from 0 (certain) to 1 (nothing is known of it
+    /// but how its column is spread).
+    pub unknown: f64,
+    /// The least certain of its cells.
+    pub cells: Vec<UncertainCell>,
+}
+
+/// A filled cell of which little is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UncertainCell {
+    /// Its column.
+    pub column: String,
+    /// What was filled, in words.
+    pub value: String,
+    /// How sure that is, in words: an interval or a probability.
+    pub sure: String,
+}
+
+/// What a report of a comparison shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EvaluateFacts {
+    /// What was done.
+    pub work: Work,
+    /// Rows of the table.
+    pub rows: usize,
+    /// Columns of the table.
+    pub columns: usize,
+    /// Hidden cells that are scored, in the first repeat.
+    pub cells: usize,
+    /// The share of the known cells that is hidden.
+    pub rate: f64,
+    /// How cells were hidden, in words.
+    pub mechanism: String,
+    /// How often.
+    pub repeats: usize,
+    /// The methods, best first.
+    pub methods: Vec<Compared>,
+    /// What to do, a sentence each.
+    pub advice: Vec<String>,
+    /// Errors column by column, as many as are shown.
+    pub by_column: Vec<ColumnCompared>,
+    /// How many columns were scored, shown or not.
+    pub scored_columns: usize,
+}
+
+/// One method in a comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compared {
+    /// What it is called.
+    pub label: String,
+    /// Its preset.
+    pub preset: String,
+    /// The mean absolute error of numbers.
+    pub mae: Option<Repeats>,
+    /// The share of levels that are right.
+    pub accuracy: Option<Repeats>,
+    /// The seconds that filling took.
+    pub seconds: Option<Repeats>,
+    /// The most memory that was in use.
+    pub peak_bytes: Option<u64>,
+    /// Why it failed, where it did.
+    pub error: Option<String>,
+}
+
+/// A figure over repeats.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repeats {
+    /// The mean, and how far repeats are apart.
+    pub spread: Spread,
+    /// Repeat by repeat.
+    pub each: Vec<f64>,
+}
+
+/// One column in a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnCompared {
+    /// Its name.
+    pub name: String,
+    /// What its values mean.
+    pub kind: Kind,
+    /// Its hidden cells, over all repeats.
+    pub cells: usize,
+    /// For each method, in their order: the mean absolute error in the column's own units or, of levels, the share that
+    /// is wrong; the mean over repeats.
+    pub errors: Vec<Option<f64>>,
+}

@@ -1,0 +1,166 @@
+//! Which rows are the least certain.
+
+use super::quantile;
+use crate::facts::{UncertainCell, UncertainRow};
+use crate::words::{short, value};
+use m3impute_core::beliefs::{ColumnBeliefs, Distributions, Interval};
+use m3impute_core::{Beliefs, Table};
+
+/// Rows that are listed, and cells that are shown of each.
+const ROWS: usize = 15;
+const CELLS: usize = 4;
+
+/// How unsure the holes of a column are: 0 is certain, 1 is no better than knowing how the column is spread.
+struct Doubt<'a> {
+    of: &'a ColumnBeliefs,
+    interval: Option<&'a Interval>,
+    by_hole: Vec<f32>,
+}
+
+pub(super) fn gather(table: &Table, filled: &Table, beliefs: &Beliefs, intervals: &[Interval]) -> Vec<UncertainRow> {
+    let doubts: Vec<Doubt<'_>> = beliefs
+        .columns
+        .iter()
+        .filter(|c| !c.rows.is_empty())
+        .map(|of| {
+            let interval = intervals.iter().find(|i| i.column == of.column);
+            let by_hole = match interval {
+                Some(interval) if of.levels.is_empty() => by_width(table, interval),
+                _ => by_entropy(table, of),
+            };
+            Doubt { of, interval, by_hole }
+        })
+        .collect();
+    let mut unknown = vec![0.0_f32; table.rows()];
+    let mut cells = vec![0_u32; table.rows()];
+    for doubt in &doubts {
+        for (&row, own) in doubt.of.rows.iter().zip(&doubt.by_hole) {
+            unknown[row] += own;
+            cells[row] += 1;
+        }
+    }
+    let mut order: Vec<usize> = (0..table.rows()).filter(|&i| cells[i] > 0).collect();
+    order.sort_by(|&a, &b| unknown[b].total_cmp(&unknown[a]).then(a.cmp(&b)));
+    order.truncate(ROWS);
+    let row = |i: usize| UncertainRow {
+        row: i + 1,
+        filled: cells[i] as usize,
+        unknown: f64::from(unknown[i]),
+        cells: worst_cells(table, filled, &doubts, i),
+    };
+    order.into_iter().map(row).collect()
+}
+
+/// The width of an interval as a share of that of the column's observed values.
+fn by_width(table: &Table, interval: &Interval) -> Vec<f32> {
+    let mut observed: Vec<f64> =
+        (0..table.rows()).map(|i| table.number(i, interval.column)).filter(|v| !v.is_nan()).collect();
+    observed.sort_unstable_by(f64::total_cmp);
+    let tail = (1.0 - super::LEVEL) / 2.0;
+    let typical = quantile(&observed, 1.0 - tail) - quantile(&observed, tail);
+    let typical = if typical > 0.0 { typical } else { quantile(&observed, 1.0) - quantile(&observed, 0.0) };
+    let share = |width: f64| if typical > 0.0 { (width / typical).clamp(0.0, 1.0) as f32 } else { 0.0 };
+    interval.lower.iter().zip(&interval.upper).map(|(low, high)| share(high - low)).collect()
+}
+
+/// The entropy of a hole's levels as a share of that of the column's observed levels.
+fn by_entropy(table: &Table, of: &ColumnBeliefs) -> Vec<f32> {
+    let Distributions::Shares { values, shares } = &of.of else { return vec![1.0; of.rows.len()] };
+    let mut observed = vec![0.0_f32; table.schema().columns()[of.column].levels.len()];
+    let known = table.rows() - table.missing_in(of.column);
+    let codes = (0..table.rows()).map(|i| table.number(i, of.column)).filter(|v| !v.is_nan());
+    codes.for_each(|code| observed[code as usize] += 1.0 / known as f32);
+    let most = entropy(&observed);
+    let share = |hole: &[f32]| if most > 0.0 { (entropy(hole) / most).clamp(0.0, 1.0) } else { 0.0 };
+    shares.chunks_exact(values.len().max(1)).map(share).collect()
+}
+
+fn entropy(shares: &[f32]) -> f32 {
+    shares.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum()
+}
+
+fn worst_cells(table: &Table, filled: &Table, doubts: &[Doubt<'_>], row: usize) -> Vec<UncertainCell> {
+    let mut own: Vec<(&Doubt<'_>, usize)> =
+        doubts.iter().filter_map(|d| d.of.rows.binary_search(&row).ok().map(|at| (d, at))).collect();
+    own.sort_by(|(a, i), (b, k)| b.by_hole[*k].total_cmp(&a.by_hole[*i]));
+    own.truncate(CELLS);
+    own.into_iter().map(|(doubt, at)| cell(table, filled, doubt, row, at)).collect()
+}
+
+fn cell(table: &Table, filled: &Table, doubt: &Doubt<'_>, row: usize, at: usize) -> UncertainCell {
+    let col = doubt.of.column;
+    let spec = &table.schema().columns()[col];
+    let column = spec.name.clone();
+    let point = filled.number(row, col);
+    if !spec.kind.has_levels() {
+        let sure = doubt.interval.map_or_else(String::new, |interval| {
+            format!("{} to {}", value(spec.kind, interval.lower[at]), value(spec.kind, interval.upper[at]))
+        });
+        return UncertainCell { column, value: value(spec.kind, point), sure };
+    }
+    let level = filled.schema().columns()[col].levels.get(point as usize).map_or("", String::as_str);
+    let sure = match &doubt.of.of {
+        Distributions::Shares { values, shares } => {
+            let is_level = |v: &f64| doubt.of.levels.get(*v as usize).is_some_and(|l| l == level);
+            let place = values.iter().position(is_level);
+            place.map_or_else(String::new, |p| format!("{:.0} % sure", 100.0 * shares[at * values.len() + p]))
+        }
+        Distributions::Quantiles(_) => String::new(),
+    };
+    UncertainCell { column, value: short(level, 40), sure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::beliefs::LEVELS;
+    use m3impute_core::{Column, ColumnSpec, Kind, Schema};
+
+    /// Numbers 0 to 10 with holes in rows 11 and 12, levels with a hole in row 12.
+    fn tables() -> (Table, Table) {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Continuous),
+            ColumnSpec::with_levels("c", Kind::Categorical, ["u", "v"]),
+        ])
+        .unwrap();
+        let numbers = (0..=10).map(|v| Some(f64::from(v))).chain([None, None]);
+        let codes = (0..12).map(|i| Some(i % 2)).chain([None]);
+        let table = Table::new(schema, vec![Column::numbers(numbers), Column::codes(codes)]).unwrap();
+        let mut filled = table.clone();
+        [(11, 0, 5.0), (12, 0, 5.0), (12, 1, 1.0)].iter().for_each(|&(i, j, v)| filled.fill(i, j, v));
+        (table, filled)
+    }
+
+    #[test]
+    fn rows_of_which_least_is_known_come_first() {
+        let (table, filled) = tables();
+        let even = |half: f64| std::array::from_fn(|k| 5.0 + half * (2.0 * LEVELS[k] - 1.0));
+        let beliefs = Beliefs {
+            columns: vec![
+                ColumnBeliefs {
+                    column: 0,
+                    levels: Vec::new(),
+                    unordered: false,
+                    step: 0.0,
+                    rows: vec![11, 12],
+                    of: Distributions::Quantiles(vec![even(1.0), even(5.0)]),
+                },
+                ColumnBeliefs {
+                    column: 1,
+                    levels: vec!["u".to_owned(), "v".to_owned()],
+                    unordered: true,
+                    step: 0.0,
+                    rows: vec![12],
+                    of: Distributions::Shares { values: vec![0.0, 1.0], shares: vec![0.4, 0.6] },
+                },
+            ],
+        };
+        let intervals: Vec<Interval> = beliefs.intervals(0.9).into_iter().map(|i| i.around(&filled)).collect();
+        let rows = gather(&table, &filled, &beliefs, &intervals);
+        assert_eq!(rows.iter().map(|r| (r.row, r.filled)).collect::<Vec<_>>(), [(13, 2), (12, 1)]);
+        // Row 13: an interval of 9 beside the 9 of the column, and levels 4 : 6 beside 1 : 1.
+        assert!((rows[0].unknown - 1.971).abs() < 1e-3 && (rows[1].unknown - 0.2).abs() < 1e-5, "{rows:?}");
+        assert_eq!(rows[1].cells[0].sure, "4.1 to 5.9");
+        assert!(rows[0].cells.iter().any(|c| c.value == "v" && c.sure == "60 % sure"), "{rows:?}");
+    }
+}

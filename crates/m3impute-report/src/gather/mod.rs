@@ -1,0 +1,124 @@
+//! From tables to facts: counts, shares and samples.
+
+mod certainty;
+mod distributions;
+mod evaluation;
+mod missing;
+
+pub use evaluation::Evaluated;
+
+use crate::facts::{Event, ImputeFacts, Work};
+use crate::words::count;
+use m3impute_core::beliefs::Interval;
+use m3impute_core::{Beliefs, Fallback, Imputation, Table};
+
+/// The share of probability that the intervals of a report hold.
+pub(crate) const LEVEL: f64 = 0.9;
+
+/// Columns of levels or numbers whose distributions are drawn.
+const DRAWN: usize = 48;
+/// Columns whose held-out errors are listed.
+const SCORED: usize = 120;
+
+/// A table that was filled, with all there is to say about it.
+#[derive(Debug)]
+pub struct Imputed<'a> {
+    /// The table before.
+    pub table: &'a Table,
+    /// The table after, and what the method said.
+    pub imputation: &'a Imputation,
+    /// What is believed of the holes; none where the method has no distributions.
+    pub beliefs: Option<&'a Beliefs>,
+    /// What was done; what the method did in another way than asked is added to its events.
+    pub work: Work,
+}
+
+impl ImputeFacts {
+    /// Counts and samples what a report shows.
+    pub fn gather(imputed: Imputed<'_>) -> ImputeFacts {
+        let Imputed { table, imputation, beliefs, mut work } = imputed;
+        let filled = &imputation.table;
+        let intervals: Vec<Interval> = beliefs
+            .map_or_else(Vec::new, |b| b.intervals(LEVEL))
+            .into_iter()
+            .map(|interval| interval.around(filled))
+            .collect();
+        let missing = missing::gather(table, filled);
+        let holes: Vec<Vec<usize>> = (0..table.cols()).map(|j| filled_rows(table, filled, j)).collect();
+        let mut drawn: Vec<usize> = (0..table.cols()).filter(|&j| !holes[j].is_empty()).collect();
+        let filled_columns = drawn.len();
+        drawn.sort_by_key(|&j| std::cmp::Reverse(holes[j].len()));
+        drawn.truncate(DRAWN);
+        drawn.sort_unstable();
+        let columns = drawn
+            .into_iter()
+            .map(|j| distributions::gather(table, filled, j, &holes[j], beliefs, &intervals))
+            .collect();
+        let mut scores = imputation.scores.clone();
+        // A share of the typical value's error is a common measure. Those of which nothing is known come last.
+        scores.sort_by(|a, b| b.ratio().unwrap_or(-1.0).total_cmp(&a.ratio().unwrap_or(-1.0)));
+        scores.truncate(SCORED);
+        work.events
+            .extend(imputation.notes.iter().map(|note| Event { place: "method".to_owned(), what: note.clone() }));
+        work.events.extend(imputation.fallbacks.iter().map(event_of));
+        ImputeFacts {
+            work,
+            missing,
+            filled: holes.iter().map(Vec::len).sum(),
+            columns,
+            filled_columns,
+            scores,
+            uncertain: beliefs.map(|b| certainty::gather(table, filled, b, &intervals)),
+        }
+    }
+}
+
+fn event_of(fallback: &Fallback) -> Event {
+    let done = if fallback.is_left() { "left missing".to_owned() } else { format!("filled with {}", fallback.done) };
+    Event {
+        place: format!("column “{}”", fallback.column),
+        what: format!("{} {done}, because {}", count(fallback.cells, "cell"), fallback.reason),
+    }
+}
+
+/// The rows in which a column had a hole and has none any more.
+fn filled_rows(table: &Table, filled: &Table, col: usize) -> Vec<usize> {
+    let (before, after) = (table.observed().column(col), filled.observed().column(col));
+    (0..table.rows()).filter(|&i| !before[i] && after[i]).collect()
+}
+
+/// At most `most` of the numbers below `all`, evenly over them.
+fn evenly(all: usize, most: usize) -> impl Iterator<Item = usize> {
+    let taken = all.min(most);
+    (0..taken).map(move |at| at * all / taken)
+}
+
+/// The value below which this share of sorted values lies.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    match sorted.len() {
+        0 => f64::NAN,
+        n => {
+            let at = share * (n - 1) as f64;
+            let (below, above) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+            below + (above - below) * at.fract()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_spread_evenly() {
+        assert_eq!(evenly(3, 5).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(evenly(10, 5).collect::<Vec<_>>(), [0, 2, 4, 6, 8]);
+        assert_eq!(evenly(0, 5).count(), 0);
+    }
+
+    #[test]
+    fn quantiles_lie_between_values() {
+        assert_eq!((quantile(&[1.0, 3.0], 0.5), quantile(&[1.0, 2.0, 9.0], 1.0)), (2.0, 9.0));
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+}

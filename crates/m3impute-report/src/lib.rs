@@ -1,0 +1,35 @@
+//! Reports as one HTML file: what was missing, what was put in, how far to trust it; or methods compared.
+//!
+//! Facts are counted from tables ([`Imputed`], [`Evaluated`]) and a page is made of facts. Facts have a bounded size
+//! whatever the table, so a page stays under one megabyte. A page loads nothing, and text of a table stays text. This
+//! crate knows no file and no method.
+//!
+//! ```
+//! use m3impute_core::{Column, ColumnSpec, Imputation, Kind, Schema, Table};
+//! use m3impute_report::{ImputeFacts, Imputed, Work};
+//!
+//! let schema = Schema::new(vec![ColumnSpec::new("<age>", Kind::Integer)])?;
+//! let table = Table::new(schema, vec![Column::numbers([Some(31.0), None, Some(40.0)])])?;
+//! let mut filled = table.clone();
+//! filled.fill(1, 0, 35.0);
+//! let imputation = Imputation { table: filled, fallbacks: vec![], notes: vec![], scores: vec![] };
+//! let work = Work { source: "people.csv".to_owned(), ..Work::default() };
+//! let page = ImputeFacts::gather(Imputed { table: &table, imputation: &imputation, beliefs: None, work }).page();
+//! assert!(page.starts_with("<!doctype html>") && page.contains("&lt;age&gt;"));
+//! # Ok::<(), m3impute_core::Error>(())
+//! ```
+
+mod advice;
+mod charts;
+mod facts;
+mod gather;
+mod html;
+mod page;
+mod pages;
+pub mod words;
+
+pub use facts::{
+    ColumnCompared, ColumnMissing, Compared, EvaluateFacts, Event, Filled, Histogram, ImputeFacts, LevelShare, Matrix,
+    Missing, Pattern, Repeats, Shape, UncertainCell, UncertainRow, Whisker, Work,
+};
+pub use gather::{Evaluated, Imputed};

@@ -1,0 +1,4 @@
+//! One file a report.
+
+mod evaluate;
+mod impute;

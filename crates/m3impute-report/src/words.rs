@@ -1,0 +1,158 @@
+//! How numbers are said to people. The command line says them in the same way.
+
+use m3impute_core::{ColumnScore, Kind, Measure};
+
+/// `1 cell`, `2 cells`.
+///
+/// ```
+/// use m3impute_report::words::count;
+/// assert_eq!((count(1, "cell"), count(1234, "cell")), ("1 cell".to_owned(), "1,234 cells".to_owned()));
+/// ```
+pub fn count(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
+/// `12,345`.
+pub fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `12.3 %`.
+pub fn percent(part: usize, whole: usize) -> String {
+    format!("{:.1} %", if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
+}
+
+/// `1.2 GB`, `34.5 MB`, `678 kB`.
+pub fn bytes(number: u64) -> String {
+    match number as f64 {
+        b if b >= 1e9 => format!("{:.1} GB", b / 1e9),
+        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
+        b => format!("{:.0} kB", b / 1e3),
+    }
+}
+
+/// Three figures that count.
+pub fn figures(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = value.abs().log10().floor();
+    if (-5.0..=9.0).contains(&magnitude) {
+        format!("{value:.0$}", (2.0 - magnitude).max(0.0) as usize)
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// A length of time in seconds, with the unit that suits it.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 86_400.0 => format!("{} days", figures(s / 86_400.0)),
+        s if s >= 3_600.0 => format!("{} h", figures(s / 3_600.0)),
+        s if s >= 180.0 => format!("{} min", figures(s / 60.0)),
+        s => format!("{} s", figures(s)),
+    }
+}
+
+/// A difference between two values of a column of this kind, in the column's own units.
+pub fn difference(kind: Kind, value: f64) -> String {
+    match kind {
+        Kind::Datetime => duration(value),
+        Kind::Ordered => format!("{} levels", figures(value)),
+        _ => figures(value),
+    }
+}
+
+/// A held-out error in the units of its column.
+pub fn error(score: &ColumnScore, error: f64) -> String {
+    match score.measure {
+        Measure::LogLoss => format!("{error:.3} log loss"),
+        Measure::AbsoluteError => difference(score.kind, error),
+    }
+}
+
+/// A value of a column of numbers.
+pub(crate) fn value(kind: Kind, value: f64) -> String {
+    match kind {
+        Kind::Datetime => moment(value),
+        Kind::Integer => format!("{value:.0}"),
+        _ => {
+            // Four figures, without zeros that say nothing.
+            let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+            if !(-5.0..=9.0).contains(&magnitude) {
+                return format!("{value:.3e}");
+            }
+            let text = format!("{value:.0$}", (3.0 - magnitude).max(0.0) as usize);
+            if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        }
+    }
+}
+
+/// A moment given in seconds since 1970: a date, with the time of day where there is one.
+pub(crate) fn moment(seconds: f64) -> String {
+    let Some(moment) = chrono::DateTime::from_timestamp(seconds.floor() as i64, 0) else { return figures(seconds) };
+    let format = if moment.timestamp().rem_euclid(86_400) == 0 { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+    moment.format(format).to_string()
+}
+
+/// A text of a table, cut where it would take the page over.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// `a`, `b` and 3 more.
+pub(crate) fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let listed: Vec<String> = names.take(most).map(|name| format!("“{}”", short(name, 60))).collect();
+    match (listed.as_slice(), more) {
+        (_, 1..) => format!("{} and {} more", listed.join(", "), thousands(more)),
+        ([before @ .., last], 0) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => listed.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([thousands(1), thousands(1234), thousands(1_234_567)], ["1", "1,234", "1,234,567"]);
+        assert_eq!([percent(1, 8), percent(0, 0)], ["12.5 %", "0.0 %"]);
+        assert_eq!([bytes(999_000), bytes(1_250_000)], ["999 kB", "1.2 MB"]);
+        assert_eq!([figures(123.456), figures(0.012_345), figures(0.0)], ["123", "0.0123", "0"]);
+    }
+
+    #[test]
+    fn values_are_said_as_their_columns_hold_them() {
+        assert_eq!(value(Kind::Integer, 1234.0), "1234");
+        assert_eq!([value(Kind::Continuous, 44.5), value(Kind::Continuous, 0.1)], ["44.5", "0.1"]);
+        assert_eq!([value(Kind::Continuous, 1e-9), value(Kind::Continuous, 12_345.6)], ["1.000e-9", "12346"]);
+        assert_eq!(
+            [value(Kind::Datetime, 86_400.0), value(Kind::Datetime, 3_660.0)],
+            ["1970-01-02", "1970-01-01 01:01"]
+        );
+        assert_eq!(
+            [difference(Kind::Datetime, 129_600.0), difference(Kind::Ordered, 0.25)],
+            ["1.50 days", "0.250 levels"]
+        );
+    }
+
+    #[test]
+    fn long_names_and_long_lists_are_cut() {
+        assert_eq!([short("äöü", 2), short("äöü", 3)], ["äö…", "äöü"]);
+        assert_eq!(named(["a", "b", "c"].into_iter(), 2), "“a”, “b” and 1 more");
+        assert_eq!([named(["a", "b"].into_iter(), 2), named(["a"].into_iter(), 2)], ["“a” and “b”", "“a”"]);
+    }
+}

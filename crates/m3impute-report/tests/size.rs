@@ -1,0 +1,85 @@
+//! A page stays under a megabyte, whatever the table: here everything is as long as it can be and must be escaped.
+
+use m3impute_core::beliefs::{ColumnBeliefs, Distributions, LEVELS};
+use m3impute_core::{
+    Beliefs, Column, ColumnScore, ColumnSpec, Fallback, HeldOut, Imputation, Kind, Measure, Schema, Single, Table,
+};
+use m3impute_report::{Event, ImputeFacts, Imputed, Work};
+
+const ROWS: usize = 300;
+const COLUMNS: usize = 400;
+
+/// A text of which every letter becomes six.
+fn long(number: usize) -> String {
+    format!("{number}{}", "\"".repeat(2000))
+}
+
+/// Levels in every other column; every third cell is a hole, in a pattern of its own for each row.
+fn tables() -> (Table, Table) {
+    let levels: Vec<String> = (0..20).map(long).collect();
+    let spec = |j: usize| match j % 2 {
+        0 => ColumnSpec::new(long(j), Kind::Continuous),
+        _ => ColumnSpec::with_levels(long(j), Kind::Categorical, levels.clone()),
+    };
+    let is_hole = |i: usize, j: usize| (i * 7 + j * 13 + i * j).is_multiple_of(3);
+    let column = |j: usize| match j % 2 {
+        0 => Column::numbers((0..ROWS).map(|i| (!is_hole(i, j)).then_some((i * 37 % 101) as f64))),
+        _ => Column::codes((0..ROWS).map(|i| (!is_hole(i, j)).then_some((i % 20) as u32))),
+    };
+    let schema = Schema::new((0..COLUMNS).map(spec).collect()).unwrap();
+    let table = Table::new(schema, (0..COLUMNS).map(column).collect()).unwrap();
+    let mut filled = table.clone();
+    for j in 0..COLUMNS {
+        (0..ROWS).filter(|&i| is_hole(i, j)).for_each(|i| filled.fill(i, j, (i % 20) as f64));
+    }
+    (table, filled)
+}
+
+fn beliefs(table: &Table) -> Beliefs {
+    let of = |j: usize| {
+        let rows: Vec<usize> = (0..ROWS).filter(|&i| !table.observed().get(i, j)).collect();
+        let levels = table.schema().columns()[j].levels.clone();
+        let of = if levels.is_empty() {
+            Distributions::Quantiles(rows.iter().map(|&i| LEVELS.map(|l| i as f64 * l)).collect())
+        } else {
+            let values = (0..20).map(f64::from).collect();
+            Distributions::Shares { values, shares: vec![0.05; 20 * rows.len()] }
+        };
+        ColumnBeliefs { column: j, unordered: !levels.is_empty(), levels, step: 0.0, rows, of }
+    };
+    Beliefs { columns: (0..COLUMNS).map(of).collect() }
+}
+
+#[test]
+fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
+    let (table, filled) = tables();
+    let beliefs = beliefs(&table);
+    let best = Some(Single { name: "networks".to_owned(), error: 0.123 });
+    let scores = (0..COLUMNS).map(|j| ColumnScore {
+        column: long(j),
+        kind: Kind::Continuous,
+        measure: Measure::AbsoluteError,
+        held_out: HeldOut { cells: 9, error: Some(0.1), typical: Some(0.2), best: best.clone(), mixture: long(0) },
+    });
+    let fallback = |j| Fallback { column: long(j), cells: 1, reason: long(j), done: long(j) };
+    let imputation = Imputation {
+        table: filled,
+        fallbacks: (0..COLUMNS).map(fallback).collect(),
+        notes: (0..COLUMNS).map(long).collect(),
+        scores: scores.collect(),
+    };
+    let work = Work {
+        source: long(0),
+        how: "filled".to_owned(),
+        settings: vec![(long(1), long(2)); 5],
+        command: long(3),
+        events: vec![Event { place: long(4), what: long(5) }; 400],
+        ..Work::default()
+    };
+    let facts = ImputeFacts::gather(Imputed { table: &table, imputation: &imputation, beliefs: Some(&beliefs), work });
+    let page = facts.page();
+    assert!(page.len() < 1_000_000, "{}", page.len());
+    assert!(page.len() > 200_000, "{}: is it as long as it can be?", page.len());
+    assert!(page.contains("1,080 more are not shown here"), "what is cut is said");
+    assert!(!page.contains("\"\"\"\"\""), "every one is escaped");
+}
