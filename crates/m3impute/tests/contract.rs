@@ -48,6 +48,8 @@ contract!(
     m3 quick in m3impute_gnn::m3, "balanced",
     m3_paper quick in m3impute_gnn::m3, "paper",
     grape quick in m3impute_gnn::grape, "default",
+    gain quick in m3impute_deep::gain, "default",
+    gain_paper quick in m3impute_deep::gain, "paper",
 );
 
 /// A training short enough for a test.
