@@ -264,7 +264,16 @@ impl<'a> Training<'a> {
         let (generator, discriminator) = (network(GENERATOR, 0), network("discriminator", 1));
         let adams = [&generator, &discriminator].map(|n| Adam::new(&n.params, AdamParams::default()));
         let deck = Deck::new(rows.len());
-        Training { settings, rows, cells: inputs.cells().collect(), deck, generator, discriminator, adams, tape: Tape::new() }
+        Training {
+            settings,
+            rows,
+            cells: inputs.cells().collect(),
+            deck,
+            generator,
+            discriminator,
+            adams,
+            tape: Tape::new(),
+        }
     }
 
     fn batch(&mut self, rng: &mut ChaCha8Rng) -> Batch {
@@ -473,10 +482,10 @@ mod tests {
         let run = Run::new(1, 1).unwrap();
         let x = Matrix::from_fn(200, 2, |i, _| (i * 7 % 11) as f32 / 10.0);
         let observed = Matrix::from_fn(200, 2, |i, j| f32::from(u8::from((i + 3 * j) % 5 != 0)));
-        let settings = GainParams { width: Some(16), ..GainParams::default() };
+        let settings = GainParams { width: Some(16), hide: 0.0, ..GainParams::default() };
         let mut training = Training::new(&settings, &Inputs::of_numbers(2), Rows { x, observed }, &run);
         let losses: Vec<f32> = (0..400).map(|s| training.step(&mut run.rng("batches", s))).collect();
         let mean = |l: &[f32]| l.iter().sum::<f32>() / l.len() as f32;
-        assert!(mean(&losses[380..]) < 0.5 * mean(&losses[..20]), "{losses:?}");
+        assert!(mean(&losses[380..]) < 0.5 * mean(&losses[..20]), "{:?}", &losses[380..]);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Held {
     truth: Matrix,
     /// One where a cell is held out. // [n, w]
     held: Matrix,
+    /// Where these rows stand in the table.
+    places: Vec<usize>,
 }
 
 impl Held {
@@ -39,7 +41,13 @@ impl Held {
         }
         touched.dedup();
         let of = |from: &Matrix| Matrix::from_fn(touched.len(), from.cols(), |i, j| from.get(touched[i], j));
-        (!touched.is_empty()).then(|| Held { rows: rows.select(&touched), truth: of(&truth), held: of(&held) })
+        let (rows, truth, held) = (rows.select(&touched), of(&truth), of(&held));
+        (!touched.is_empty()).then_some(Held { rows, truth, held, places: touched })
+    }
+
+    /// [`Held::error`] of what is said of the whole table.
+    pub(crate) fn error_in(&self, said: &Matrix) -> f32 {
+        self.error(&Matrix::from_fn(self.places.len(), said.cols(), |i, j| said.get(self.places[i], j)))
     }
 
     /// The mean absolute error of what is said of [`Held::rows`], `[n, w]`.

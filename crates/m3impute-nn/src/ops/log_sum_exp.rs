@@ -48,7 +48,8 @@ impl LogSumExp {
         let block = blocks::rows(cols);
         blocks::each(&mut grad, block * cols, |i, grad| {
             let shares = &self.shares[i * block * cols..];
-            for ((grad, shares), d) in grad.chunks_exact_mut(cols).zip(shares.chunks_exact(cols)).zip(&dy[i * block..]) {
+            for ((grad, shares), d) in grad.chunks_exact_mut(cols).zip(shares.chunks_exact(cols)).zip(&dy[i * block..])
+            {
                 grad.iter_mut().zip(shares).for_each(|(g, s)| *g = d * s);
             }
         });
