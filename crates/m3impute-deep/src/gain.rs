@@ -28,6 +28,8 @@ const NOISE: f32 = 0.01;
 const SAMPLES: usize = 100;
 /// Steps from one look at held-out cells to the next.
 const LOOK: u64 = 50;
+/// Looks without a better one after which training ends.
+const PATIENCE: u64 = 60;
 /// Rows that are filled at a time.
 const ROWS: usize = 1024;
 
@@ -194,7 +196,7 @@ impl MatrixMethod for Gain {
         let inputs = Inputs::of(data);
         let mut rows = inputs.read(data, 0..data.rows);
         let held = Held::out_of(&mut rows, &inputs, self.params.held as f32, &mut run.rng("held out", 0));
-        let mut best = None;
+        let (mut best, mut since) = (None, 0);
         let mut pace = Pace::new(SPEC.name, "steps", self.params.steps);
         let mut training = Training::new(&self.params, &inputs, rows, run);
         while let Some(steps) = pace.next(LOOK, run)? {
@@ -203,8 +205,13 @@ impl MatrixMethod for Gain {
                 (loss, held.as_ref().map(|held| training.error(held, &mut run.rng("noise", 0))))
             });
             pace.took(steps, loss, run)?;
-            if let Some(error) = error.filter(|error| best.as_ref().is_none_or(|(least, _)| error < least)) {
-                best = Some((error, training.generator.params.clone()));
+            let Some(error) = error else { continue };
+            since += 1;
+            if best.as_ref().is_none_or(|(least, _)| error < *least) {
+                (best, since) = (Some((error, training.generator.params.clone())), 0);
+            }
+            if since > PATIENCE {
+                break;
             }
         }
         let Network { mut params, net } = training.generator;
@@ -315,7 +322,10 @@ impl<'a> Training<'a> {
         let completed = tape.constant(beside(&completed, &batch.hint)); // [b, 2 w]
         let logits = net.apply(tape, params, Weights::Trained, completed, Activation::None); // [b, w]
         let truth = tape.constant(batch.shown.clone());
-        let loss = tape.bce_with_logits(logits, truth);
+        // The cross-entropy of logits.
+        let (surprise, agreed) = (tape.softplus(logits), tape.mul(logits, truth));
+        let surprise = tape.sub(surprise, agreed);
+        let loss = tape.mean(surprise);
         params.zero_grads();
         tape.backward(loss, params);
         self.adams[1].step(params, self.settings.learning_rate as f32);
@@ -338,7 +348,8 @@ impl<'a> Training<'a> {
         let seen = tape.constant(beside(&batch.x, &batch.shown)); // [b, 2 w]
         let filled = net.apply(tape, params, Weights::Trained, seen, Activation::Sigmoid); // [b, w]
         let (x, shown) = (tape.constant(batch.x.clone()), tape.constant(batch.shown.clone()));
-        let missing = tape.constant(map(&batch.shown, |o| 1.0 - o));
+        let missing = tape.scale(shown, -1.0);
+        let missing = tape.add_scalar(missing, 1.0);
         let (kept, put) = (tape.mul(x, shown), tape.mul(filled, missing));
         let completed = tape.add(kept, put);
         let hint = tape.constant(batch.hint.clone());
@@ -376,11 +387,13 @@ fn noise(x: &mut [f32], observed: &[f32], rng: &mut ChaCha8Rng) {
 /// Two matrices side by side.
 fn beside(a: &Matrix, b: &Matrix) -> Matrix {
     let w = a.cols();
-    Matrix::from_fn(a.rows(), 2 * w, |i, j| if j < w { a.get(i, j) } else { b.get(i, j - w) })
-}
-
-fn map(x: &Matrix, f: impl Fn(f32) -> f32) -> Matrix {
-    Matrix::from_fn(x.rows(), x.cols(), |i, j| f(x.get(i, j)))
+    let mut out = Matrix::zeros(a.rows(), 2 * w);
+    for i in 0..a.rows() {
+        let (left, right) = out.row_mut(i).split_at_mut(w);
+        left.copy_from_slice(a.row(i));
+        right.copy_from_slice(b.row(i));
+    }
+    out
 }
 
 const GENERATOR: &str = "generator";

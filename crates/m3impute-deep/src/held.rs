@@ -1,12 +1,12 @@
 //! Observed cells that training does not see, on which it is judged.
 
 use crate::chance::unit;
-use crate::inputs::{Inputs, Rows};
+use crate::inputs::{Inputs, Rows, select};
 use m3impute_nn::Matrix;
 use rand_chacha::ChaCha8Rng;
 
 /// No more cells are held out than tell enough.
-const MOST: f32 = 5000.0;
+const MOST: f32 = 3000.0;
 
 /// Held-out cells.
 #[derive(Debug)]
@@ -40,14 +40,13 @@ impl Held {
             }
         }
         touched.dedup();
-        let of = |from: &Matrix| Matrix::from_fn(touched.len(), from.cols(), |i, j| from.get(touched[i], j));
-        let (rows, truth, held) = (rows.select(&touched), of(&truth), of(&held));
+        let (rows, truth, held) = (rows.select(&touched), select(&truth, &touched), select(&held, &touched));
         (!touched.is_empty()).then_some(Held { rows, truth, held, places: touched })
     }
 
     /// [`Held::error`] of what is said of the whole table.
     pub(crate) fn error_in(&self, said: &Matrix) -> f32 {
-        self.error(&Matrix::from_fn(self.places.len(), said.cols(), |i, j| said.get(self.places[i], j)))
+        self.error(&select(said, &self.places))
     }
 
     /// The mean absolute error of what is said of [`Held::rows`], `[n, w]`.

@@ -194,9 +194,15 @@ impl Rows {
 
     /// Some of them, in this order.
     pub(crate) fn select(&self, rows: &[usize]) -> Rows {
-        let of = |from: &Matrix| Matrix::from_fn(rows.len(), from.cols(), |i, j| from.get(rows[i], j));
-        Rows { x: of(&self.x), observed: of(&self.observed) }
+        Rows { x: select(&self.x, rows), observed: select(&self.observed, rows) }
     }
+}
+
+/// Some rows of a matrix, in this order.
+pub(crate) fn select(from: &Matrix, rows: &[usize]) -> Matrix {
+    let mut values = Vec::with_capacity(rows.len() * from.cols());
+    rows.iter().for_each(|&row| values.extend_from_slice(from.row(row)));
+    Matrix::from_vec(rows.len(), from.cols(), values).expect("rows of equal length")
 }
 
 /// What samples say of one row.

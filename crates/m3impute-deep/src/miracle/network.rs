@@ -155,7 +155,7 @@ impl Network {
                 last: tape.constant(Matrix::row_vector(value(ids.last).as_slice()[..w * h].to_vec())),
                 last_bias: tape.constant(Matrix::row_vector(value(ids.last_bias).as_slice()[..w].to_vec())),
             };
-            let x = tape.constant(Matrix::from_fn(to - from, w, |i, j| x.get(from + i, j)));
+            let x = tape.constant_with(to - from, w, |part| part.copy_from_slice(&x.as_slice()[from * w..to * w]));
             let said = self.apply(tape, weights, x, w); // [rows, w]
             out.extend_from_slice(tape.value(said).as_slice());
         }
