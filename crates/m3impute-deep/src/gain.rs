@@ -88,7 +88,7 @@ impl GainParams {
 }
 
 impl Default for GainParams {
-    /// As its authors published it.
+    /// As its authors published it, but for `hide` and `held`.
     fn default() -> GainParams {
         GainParams {
             steps: 10_000,
@@ -116,13 +116,16 @@ pub struct Gain {
 pub static SPEC: MethodSpec = MethodSpec {
     name: "gain",
     summary: "GAIN: a network fills holes so that another cannot tell filled cells from observed ones",
-    avoid: "a few hundred rows, where it is hardly better than the mean; honest intervals, which its draws do not give",
+    avoid: "intervals and multiple imputation: its draws hardly differ; tables for which `missforest` has time",
     inductive: true,
     distributions: true,
     randomised: true,
     slow: true,
     presets: &[
-        ("default", "as its authors published it: 10,000 steps"),
+        (
+            "default",
+            "as its authors published it, but asked for cells that it does not see, and stopped by held-out cells",
+        ),
         ("paper", "as run for the tables of the M3-Impute paper: 1,000 steps, whatever was asked for"),
     ],
     params: &[

@@ -227,8 +227,12 @@ impl MatrixMethod for Miracle {
             None => run.install(|| training.answer()),
         };
         (0..data.rows).for_each(|i| inputs.put(data, i, answer.row(i)));
+        let range = training.range();
         let Training { network, params, means, .. } = training;
-        let model = FittedMiracle { inputs, network, params, means, rounds: p.window };
+        let mut model = FittedMiracle { inputs, network, params, means, range, rounds: p.window };
+        if let Some(held) = &held {
+            model.rounds = run.install(|| model.best_rounds(held, p.window));
+        }
         Ok(Learnt { model, notes: pace.notes() })
     }
 }
@@ -267,6 +271,19 @@ impl<'a> Training<'a> {
         let completed = filled(&rows, |_, j| means.get(0, j));
         let (last, deck, tape) = (VecDeque::new(), Deck::new(n), Tape::new());
         Training { settings, network, params, adam, rows, means, completed, last, deck, tape }
+    }
+
+    /// The least and the largest observed numbers. // [2, w]
+    fn range(&self) -> Matrix {
+        let mut range = Matrix::from_fn(2, self.means.cols(), |_, j| self.means.get(0, j));
+        for i in 0..self.rows.len() {
+            for j in (0..range.cols()).filter(|&j| self.rows.observed.get(i, j) == 1.0) {
+                let x = self.rows.x.get(i, j);
+                range.row_mut(0)[j] = range.get(0, j).min(x);
+                range.row_mut(1)[j] = range.get(1, j).max(x);
+            }
+        }
+        range
     }
 
     /// The rows of each batch, by their places in the order that an epoch draws.
@@ -358,6 +375,8 @@ pub struct FittedMiracle {
     params: Params,
     /// What holes are filled with first. // [1, w]
     means: Matrix,
+    /// The least and the largest observed numbers. // [2, w]
+    range: Matrix,
     /// How often the networks are applied to a new row.
     rounds: usize,
 }
@@ -370,6 +389,38 @@ struct State {
     rounds: usize,
 }
 
+impl FittedMiracle {
+    /// What is said of rows by themselves: the networks are applied to rows completed with means, and again to what they
+    /// say. `after` sees each round, and says whether there is another.
+    ///
+    /// The networks have learnt on a table whose completion moved slowly. So what they say is taken by half, and within
+    /// the range of what is observed.
+    fn refine(&self, tape: &mut Tape, rows: &Rows, mut after: impl FnMut(&Matrix) -> Result<bool>) -> Result<()> {
+        let mut x = filled(rows, |_, j| self.means.get(0, j)); // [rows, w]
+        loop {
+            let said = self.network.predict(tape, &self.params, &x, ROWS); // [rows, w]
+            if !after(&said)? {
+                return Ok(());
+            }
+            x = filled(rows, |i, j| {
+                (0.5 * (x.get(i, j) + said.get(i, j))).clamp(self.range.get(0, j), self.range.get(1, j))
+            });
+        }
+    }
+
+    /// How many rounds held-out cells ask for.
+    fn best_rounds(&self, held: &Held, most: usize) -> usize {
+        let mut errors = Vec::with_capacity(most);
+        let outcome = self.refine(&mut Tape::inference(), &held.rows, |said| {
+            errors.push(held.error(said));
+            Ok(errors.len() < most)
+        });
+        debug_assert!(outcome.is_ok(), "nothing can fail in it");
+        let best = (0..errors.len()).reduce(|a, b| if errors[b] < errors[a] { b } else { a });
+        best.map_or(1, |best| best + 1)
+    }
+}
+
 impl MatrixModel for FittedMiracle {
     fn fill(&self, data: &mut Encoded, run: &mut Run) -> Result<()> {
         let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
@@ -379,12 +430,15 @@ impl MatrixModel for FittedMiracle {
             let x = Matrix::from_fn(part.len(), self.inputs.width(), |i, j| all[i].x.get(0, j));
             let observed = Matrix::from_fn(part.len(), self.inputs.width(), |i, j| all[i].observed.get(0, j));
             let rows = Rows { x, observed };
-            let mut said = filled(&rows, |_, j| self.means.get(0, j)); // [rows, w]
-            for _ in 0..self.rounds {
-                run.check()?;
-                let x = filled(&rows, |i, j| said.get(i, j));
-                said = run.install(|| self.network.predict(&mut tape, &self.params, &x, ROWS));
-            }
+            let (mut said, mut rounds, cancel) = (Matrix::default(), 0, run.cancel());
+            run.install(|| {
+                self.refine(&mut tape, &rows, |now| {
+                    rounds += 1;
+                    said = now.clone();
+                    cancel.check()?;
+                    Ok(rounds < self.rounds)
+                })
+            })?;
             part.iter().enumerate().for_each(|(at, &i)| self.inputs.put(data, i, said.row(at)));
         }
         Ok(())
@@ -392,8 +446,9 @@ impl MatrixModel for FittedMiracle {
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
         store(&self.params, tensors);
-        let means = Tensor::F32(vec![1, self.means.cols()], self.means.as_slice().to_vec());
-        tensors.insert("means".to_owned(), means);
+        for (name, of) in [("means", &self.means), ("range", &self.range)] {
+            tensors.insert(name.to_owned(), Tensor::F32(vec![of.rows(), of.cols()], of.as_slice().to_vec()));
+        }
         let (holed, width) = (self.network.holed.clone(), self.network.width);
         serde_json::json!(State { inputs: self.inputs.clone(), holed, width, rounds: self.rounds })
     }
@@ -407,9 +462,13 @@ impl MatrixModel for FittedMiracle {
             return Err(damaged("the shape of the networks"));
         }
         let means = matrix(file, "means", (1, inputs.width()))?;
+        let range = matrix(file, "range", (2, inputs.width()))?;
+        if range.row(0).iter().zip(range.row(1)).any(|(low, high)| low > high) {
+            return Err(damaged("the range of the inputs"));
+        }
         let mut params = Params::new();
         let network = Network::restore(file, &mut params, &inputs, holed, width)?;
-        Ok(FittedMiracle { inputs, network, params, means, rounds })
+        Ok(FittedMiracle { inputs, network, params, means, range, rounds })
     }
 }
 
