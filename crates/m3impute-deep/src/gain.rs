@@ -427,7 +427,7 @@ impl FittedGain {
         run: &Run,
         mut each: impl FnMut(&mut Encoded, usize, &[f32]),
     ) -> Result<()> {
-        let (w, batch) = (self.inputs.width(), (ROWS / samples).max(1));
+        let (w, batch) = (self.inputs.width(), (64 * ROWS / samples).clamp(1, ROWS));
         let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
         let mut tape = Tape::inference();
         for part in holes.chunks(batch) {

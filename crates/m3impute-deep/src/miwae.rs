@@ -27,6 +27,8 @@ use std::collections::BTreeMap;
 const NUMBERS: usize = 1 << 20;
 /// Looks at held-out cells, from the first epoch to the last.
 const LOOKS: u64 = 40;
+/// Steps from one look at the clock to the next, about.
+const STEPS: u64 = 100;
 /// Samples of a row when held-out cells are looked at.
 const LOOK_SAMPLES: usize = 50;
 /// Looks without a better one after which training ends.
@@ -199,7 +201,9 @@ impl MatrixMethod for Miwae {
         let mut training = Training::new(p, rows, model);
         let batches = training.batches() as u64;
         let mut pace = Pace::new(SPEC.name, "epochs", p.epochs.min((p.steps / batches).max(1)));
-        let (bundle, mut best, mut since) = ((p.epochs.min(p.steps / batches) / LOOKS).clamp(1, 25), None, 0);
+        // Without looks, epochs are bundled only to keep the pool busy.
+        let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / LOOKS } else { STEPS / batches };
+        let (bundle, mut best, mut since) = (bundle.clamp(1, 25), None, 0);
         while let Some(epochs) = pace.next(bundle, run)? {
             let cancel = run.cancel();
             let (loss, error) = run.install(|| -> Result<_> {
