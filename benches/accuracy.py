@@ -23,14 +23,14 @@ def run(table, mask, method, preset, seed, commit):
                 rmse=round(row["rmse"], 5), seconds=round(row["seconds"], 2), commit=commit)
 
 
-def draw(rows, path):
+def draw(rows, path, title):
     published = json.load(open(SHARED / "reference" / "published.json"))
     methods = list(dict.fromkeys((r["method"], r["preset"]) for r in rows))
-    lines = ["# Accuracy of the classic methods", "",
+    lines = [f"# Accuracy of {title}", "",
              "MAE x10 over the hidden cells of the published masks, columns scaled by their complete range, as in the paper;",
              "no rounding to whole numbers. The methods see observed cells only. Seed 0. The best figure of ours is bold. The last",
-             "columns are what was published: the graph model, and the best of all published methods. Rows: `accuracy.csv`.",
-             "Command: `python3 benches/accuracy.py`.", "",
+             "columns are what was published: the graph model, and the best of all published methods. Rows: `" + path.stem + ".csv`.",
+             "Command: `python3 benches/accuracy.py`" + ("." if path.stem == "accuracy" else f" with `--out docs/results/{path.stem}`."), "",
              "| table, mask | " + " | ".join(f"{m} ({p})" for m, p in methods) + " | published M3 | best published |",
              "| --- |" + " --- |" * (len(methods) + 2)]
     for table, mask in dict.fromkeys((r["table"], r["mask"]) for r in rows):
@@ -51,6 +51,7 @@ def main():
     a.add_argument("--masks", default="mcar30")
     a.add_argument("--seed", type=int, default=0)
     a.add_argument("--out", default="docs/results/accuracy")
+    a.add_argument("--title", default="the classic methods", help="what the table is called")
     a = a.parse_args()
     if not SHARED.exists():
         sys.exit("../shared (benchmark tables and masks) is not here")
@@ -71,7 +72,7 @@ def main():
                         if f.tell() == 0:
                             out.writeheader()
                         out.writerow(rows[-1])
-    draw(rows, ROOT / f"{a.out}.md")
+    draw(rows, ROOT / f"{a.out}.md", a.title)
 
 
 if __name__ == "__main__":

@@ -39,12 +39,17 @@ pub use m3impute_core::*;
 
 /// Every method there is.
 pub static METHODS: &[&MethodSpec] = &{
-    let (classic, graph) = (m3impute_baselines::METHODS, m3impute_gnn::METHODS);
-    let mut all = [classic[0]; m3impute_baselines::METHODS.len() + m3impute_gnn::METHODS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = if at < classic.len() { classic[at] } else { graph[at - classic.len()] };
-        at += 1;
+    const PARTS: [&[&MethodSpec]; 3] = [m3impute_baselines::METHODS, m3impute_gnn::METHODS, m3impute_deep::METHODS];
+    let mut all = [PARTS[0][0]; PARTS[0].len() + PARTS[1].len() + PARTS[2].len()];
+    let (mut at, mut part) = (0, 0);
+    while part < PARTS.len() {
+        let mut of_part = 0;
+        while of_part < PARTS[part].len() {
+            all[at] = PARTS[part][of_part];
+            of_part += 1;
+            at += 1;
+        }
+        part += 1;
     }
     all
 };

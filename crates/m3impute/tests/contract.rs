@@ -48,10 +48,17 @@ contract!(
     m3 quick in m3impute_gnn::m3, "balanced",
     m3_paper quick in m3impute_gnn::m3, "paper",
     grape quick in m3impute_gnn::grape, "default",
+    gain quick in m3impute_deep::gain, "default",
+    gain_paper quick in m3impute_deep::gain, "paper",
+    miwae quick in m3impute_deep::miwae, "default",
+    miwae_paper quick in m3impute_deep::miwae, "paper",
+    miracle quick in m3impute_deep::miracle, "default",
+    miracle_paper quick in m3impute_deep::miracle, "paper",
 );
 
 /// A training short enough for a test.
-const SHORT: &[(&str, &str)] = &[("epochs", "4"), ("steps", "6"), ("width", "8"), ("nets", "2"), ("trees", "3")];
+const SHORT: &[(&str, &str)] =
+    &[("epochs", "4"), ("steps", "6"), ("width", "8"), ("nets", "2"), ("trees", "3"), ("samples", "10")];
 
 /// The settings on top of a preset and of parameters that make a training short enough for a test, where they do not say
 /// otherwise.

@@ -2,6 +2,22 @@
 
 use crate::program::{Folder, penguins};
 
+const METHODS: [&str; 13] = [
+    "mean",
+    "median",
+    "mode",
+    "knn",
+    "mice",
+    "svd",
+    "softimpute",
+    "missforest",
+    "m3",
+    "grape",
+    "gain",
+    "miwae",
+    "miracle",
+];
+
 fn cells(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split(',').collect()).collect()
 }
@@ -39,8 +55,12 @@ fn a_pipe_gives_the_bytes_of_a_file() {
 fn fit_and_transform_fill_rows_in_any_chunks() {
     let folder = Folder::with("penguins.csv", penguins());
     let quick = ["--preset", "paper", "--param", "epochs=2", "--param", "width=8"];
-    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "m3", "grape"] {
-        let quick = if ["m3", "grape"].contains(&method) { &quick[..] } else { &[] };
+    for method in METHODS {
+        let quick = match method {
+            "m3" | "grape" | "miwae" | "miracle" => &quick[..],
+            "gain" => &["--param", "steps=20"],
+            _ => &[],
+        };
         folder.run(&[&["fit", "penguins.csv", "-o", "model.m3", "--method", method], quick].concat()).done();
         folder.run(&["transform", "penguins.csv", "--model", "model.m3", "-o", "all.csv"]).done();
         folder
@@ -155,7 +175,7 @@ fn methods_lists_the_registry() {
     let folder = Folder::new();
     let json: serde_json::Value = serde_json::from_str(&folder.run(&["methods", "--json"]).done().out).unwrap();
     let names: Vec<&str> = json.as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
-    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "m3", "grape"] {
+    for method in METHODS {
         assert!(names.contains(&method), "{method}");
     }
     assert!(folder.run(&["methods", "knn"]).done().out.contains("--param"));

@@ -158,28 +158,42 @@ kernel! {
 
 kernel! {
     fn activate_with_slope<const FMA: bool>(activation: Activation, values: &mut [f32], slope: &mut [f32]) {
+        // Loops where there is arithmetic to be fused: the compiler may leave a closure outside of the function, and
+        // there the instructions of this version of it are not to be had.
         let pairs = values.iter_mut().zip(slope.iter_mut());
         match activation {
             Activation::None => slope.fill(1.0),
             Activation::Relu => pairs.for_each(|(v, s)| (*v, *s) = if *v < 0.0 { (0.0, 0.0) } else { (*v, 1.0) }),
             Activation::LeakyRelu(a) => pairs.for_each(|(v, s)| (*v, *s) = if *v < 0.0 { (a * *v, a) } else { (*v, 1.0) }),
-            Activation::Elu => pairs.for_each(|(v, s)| {
-                *v = elu::<FMA>(*v);
-                *s = if *v < 0.0 { *v + 1.0 } else { 1.0 };
-            }),
-            Activation::Gelu => pairs.for_each(|(v, s)| (*v, *s) = math::gelu::<FMA>(*v)),
-            Activation::Sigmoid => pairs.for_each(|(v, s)| {
-                *v = math::sigmoid::<FMA>(*v);
-                *s = *v * (1.0 - *v);
-            }),
-            Activation::Tanh => pairs.for_each(|(v, s)| {
-                *v = math::tanh::<FMA>(*v);
-                *s = 1.0 - *v * *v;
-            }),
-            Activation::Softplus => pairs.for_each(|(v, s)| {
-                *s = math::sigmoid::<FMA>(*v);
-                *v = softplus::<FMA>(*v);
-            }),
+            Activation::Elu => {
+                for (v, s) in pairs {
+                    *v = elu::<FMA>(*v);
+                    *s = if *v < 0.0 { *v + 1.0 } else { 1.0 };
+                }
+            }
+            Activation::Gelu => {
+                for (v, s) in pairs {
+                    (*v, *s) = math::gelu::<FMA>(*v);
+                }
+            }
+            Activation::Sigmoid => {
+                for (v, s) in pairs {
+                    *v = math::sigmoid::<FMA>(*v);
+                    *s = *v * (1.0 - *v);
+                }
+            }
+            Activation::Tanh => {
+                for (v, s) in pairs {
+                    *v = math::tanh::<FMA>(*v);
+                    *s = 1.0 - *v * *v;
+                }
+            }
+            Activation::Softplus => {
+                for (v, s) in pairs {
+                    *s = math::sigmoid::<FMA>(*v);
+                    *v = softplus::<FMA>(*v);
+                }
+            }
         }
     }
 }

@@ -15,11 +15,14 @@ mod elementwise;
 pub(crate) mod factor;
 mod gather;
 mod grouped;
+mod likelihood;
+mod log_sum_exp;
 mod loss;
 mod norm;
 mod rows;
 mod segment;
 mod softmax;
+mod trace_exp;
 
 use crate::matrix::Matrix;
 use crate::params::ParamId;
@@ -43,6 +46,8 @@ pub(crate) enum Op {
     Grouped(grouped::Grouped),
     L2Normalise(norm::L2Normalise),
     LayerNorm(norm::LayerNorm),
+    Likelihood(likelihood::Likelihood),
+    LogSumExp(log_sum_exp::LogSumExp),
     Loss(loss::Loss),
     Reshape(Var),
     RowDot(Var, Var),
@@ -54,6 +59,7 @@ pub(crate) enum Op {
     SliceRows(gather::SliceRows),
     Softmax(Var),
     Sum(loss::Sum),
+    TraceExp(trace_exp::TraceExp),
     Transpose(Var),
     Unary(elementwise::Unary, Var),
     WeightedSum(segment::WeightedSum),
@@ -76,6 +82,8 @@ impl Op {
             Op::Grouped(op) => op.backward(back, output, dy),
             Op::L2Normalise(op) => op.backward(back, output, dy),
             Op::LayerNorm(op) => op.backward(back, output, dy),
+            Op::Likelihood(op) => op.backward(back, dy),
+            Op::LogSumExp(op) => op.backward(back, dy),
             Op::Loss(op) => op.backward(back, dy),
             Op::Reshape(x) => back.give(*x, dy),
             Op::RowDot(a, b) => rows::row_dot_backward(back, *a, *b, dy),
@@ -87,6 +95,7 @@ impl Op {
             Op::SliceRows(op) => op.backward(back, output, dy),
             Op::Softmax(x) => softmax::softmax_backward(back, output, *x, dy),
             Op::Sum(op) => op.backward(back, dy),
+            Op::TraceExp(op) => op.backward(back, dy),
             Op::Transpose(x) => columns::transpose_backward(back, output, *x, dy),
             Op::Unary(op, x) => op.backward(back, output, *x, dy),
             Op::WeightedSum(op) => op.backward(back, output, dy),
@@ -103,6 +112,9 @@ impl Op {
             Op::Grouped(op) => op.recycle(pool),
             Op::L2Normalise(op) => op.recycle(pool),
             Op::LayerNorm(op) => op.recycle(pool),
+            Op::Likelihood(op) => op.recycle(pool),
+            Op::LogSumExp(op) => op.recycle(pool),
+            Op::TraceExp(op) => op.recycle(pool),
             _ => {}
         }
     }

@@ -1,0 +1,77 @@
+//! What is drawn: batches, and numbers that depend on a row alone.
+
+use crate::inputs::Rows;
+use m3impute_nn::Matrix;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// Uniform in `[0, 1)`.
+pub(crate) fn unit(rng: &mut ChaCha8Rng) -> f32 {
+    (rng.next_u32() >> 8) as f32 / (1_u32 << 24) as f32
+}
+
+/// Rows in an order that is drawn anew for every batch or epoch.
+#[derive(Debug)]
+pub(crate) struct Deck(Vec<usize>);
+
+impl Deck {
+    pub(crate) fn new(rows: usize) -> Deck {
+        Deck((0..rows).collect())
+    }
+
+    /// `count` different rows.
+    pub(crate) fn draw(&mut self, count: usize, rng: &mut ChaCha8Rng) -> &[usize] {
+        let n = self.0.len();
+        for i in 0..count {
+            let j = i + ((u64::from(rng.next_u32()) * (n - i) as u64) >> 32) as usize;
+            self.0.swap(i, j);
+        }
+        &self.0[..count]
+    }
+
+    /// All rows.
+    pub(crate) fn shuffle(&mut self, rng: &mut ChaCha8Rng) -> &[usize] {
+        self.draw(self.0.len(), rng)
+    }
+}
+
+/// A stream for each row that depends on its observed values and the model's seed alone: so rows are filled alike in any
+/// order and batch.
+pub(crate) fn of_row(seed: u64, rows: &Rows, i: usize) -> ChaCha8Rng {
+    let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
+    let seen = |from: &Matrix, j: usize| from.get(i, j);
+    for j in (0..rows.x.cols()).filter(|&j| seen(&rows.observed, j) == 1.0) {
+        // The place is part of it: the same values elsewhere are another row.
+        for byte in (u64::from(seen(&rows.x, j).to_bits()) ^ (j as u64) << 32).to_le_bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    ChaCha8Rng::seed_from_u64(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_has_no_row_twice() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut deck = Deck::new(5);
+        for count in [2, 5] {
+            let mut drawn = deck.draw(count, &mut rng).to_vec();
+            drawn.sort_unstable();
+            drawn.dedup();
+            assert_eq!(drawn.len(), count);
+        }
+    }
+
+    #[test]
+    fn the_stream_of_a_row_does_not_depend_on_its_neighbours() {
+        let observed = Matrix::from_rows(&[[1.0, 0.0], [1.0, 1.0]]);
+        let rows = Rows { x: Matrix::from_rows(&[[0.5, 0.0], [0.5, 0.25]]), observed };
+        let alone = rows.select(&[1]);
+        assert_eq!(of_row(7, &rows, 1).next_u64(), of_row(7, &alone, 0).next_u64());
+        assert_ne!(of_row(7, &rows, 0).next_u64(), of_row(7, &rows, 1).next_u64());
+        assert_ne!(of_row(7, &rows, 0).next_u64(), of_row(8, &rows, 0).next_u64());
+    }
+}

@@ -1,0 +1,559 @@
+//! MIWAE: an autoencoder of rows with holes, trained on a bound of the likelihood of what is observed.
+//!
+//! `b` rows of a batch, `w` inputs, `z` latent numbers, `k` samples a row. The encoder sees a row with zeros in its holes
+//! and gives the normal distribution `q` of its latent numbers; the decoder gives the distributions of the row's cells.
+//! Samples from `q` weighted by `p(x | z) p(z) / q(z)` are samples of what is missing.
+
+use crate::chance::{Deck, of_row};
+use crate::files::{damaged, store};
+use crate::held::Held;
+use crate::inputs::{Inputs, Rows, Samples, encoding};
+use crate::mlp::{Mlp, Start, Weights};
+use crate::pace::Pace;
+use m3impute_core::beliefs::Distributions;
+use m3impute_core::encode::Scale;
+use m3impute_core::{
+    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
+    ParamSpec, Result, Run, Tensor, load_matrix_model,
+};
+use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StudentT};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Numbers of the decoder that are made at a time when rows are filled.
+const NUMBERS: usize = 1 << 20;
+/// Looks at held-out cells, from the first epoch to the last.
+const LOOKS: u64 = 40;
+/// Steps from one look at the clock to the next, about.
+const STEPS: u64 = 100;
+/// Samples of a row when held-out cells are looked at.
+const LOOK_SAMPLES: usize = 50;
+/// Looks without a better one after which training ends.
+const PATIENCE: u64 = 12;
+
+/// What is put into a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fill {
+    /// The weighted mean of the samples' means.
+    Mean,
+    /// The weighted mean of one draw a sample.
+    Draw,
+}
+
+/// The parameters of `miwae`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MiwaeParams {
+    /// How many epochs.
+    pub epochs: u64,
+    /// How many steps at most, where the epochs of a long table would be more.
+    pub steps: u64,
+    /// How many rows a step looks at, at most.
+    pub batch: usize,
+    /// The width of hidden layers.
+    pub width: usize,
+    /// How many latent numbers a row has; half as many as inputs where nothing is said.
+    pub latent: Option<usize>,
+    /// Samples a row in training.
+    pub particles: usize,
+    /// Samples a row when it is filled.
+    pub samples: usize,
+    /// What is put into a hole.
+    pub fill: Fill,
+    /// The step of Adam.
+    pub learning_rate: f64,
+    /// Whether numbers have mean 0 and deviation 1, or lie between 0 and 1.
+    pub standardise: bool,
+    /// The share of observed cells that are held out, to tell which epoch was best; the last where it is zero.
+    pub held: f64,
+}
+
+impl MiwaeParams {
+    /// The parameters of a preset.
+    pub fn of_preset(name: &str) -> MiwaeParams {
+        match name {
+            "paper" => MiwaeParams {
+                epochs: 2999,
+                steps: 10_000_000,
+                batch: 256,
+                width: 1,
+                latent: Some(1),
+                particles: 10,
+                samples: 10,
+                fill: Fill::Draw,
+                standardise: false,
+                held: 0.0,
+                ..MiwaeParams::default()
+            },
+            _ => MiwaeParams::default(),
+        }
+    }
+}
+
+impl Default for MiwaeParams {
+    /// As its authors published it.
+    fn default() -> MiwaeParams {
+        MiwaeParams {
+            epochs: 600,
+            steps: 6000,
+            batch: 64,
+            width: 128,
+            latent: None,
+            particles: 20,
+            samples: 1000,
+            fill: Fill::Mean,
+            learning_rate: 1e-3,
+            standardise: true,
+            held: 0.1,
+        }
+    }
+}
+
+/// MIWAE.
+#[derive(Clone, Debug, Default)]
+pub struct Miwae {
+    /// The parameters.
+    pub params: MiwaeParams,
+}
+
+/// The row of the registry.
+pub static SPEC: MethodSpec = MethodSpec {
+    name: "miwae",
+    summary: "MIWAE: an autoencoder of rows with holes; what is missing is drawn by importance",
+    avoid: "a few hundred rows, where `missforest` is nearer in less time; cells missing because of their own value",
+    inductive: true,
+    distributions: true,
+    randomised: true,
+    slow: true,
+    presets: &[
+        ("default", "as its authors published it, stopped by held-out cells"),
+        ("paper", "as run for the tables of the M3-Impute paper: one hidden unit, one latent number"),
+    ],
+    params: &[
+        ParamSpec { name: "epochs", doc: "how many epochs", expects: Expect::Whole(1, 10_000_000) },
+        ParamSpec {
+            name: "steps",
+            doc: "how many steps at most, where the epochs of a long table would be more",
+            expects: Expect::Whole(1, 10_000_000),
+        },
+        ParamSpec { name: "batch", doc: "how many rows a step looks at, at most", expects: Expect::Whole(1, 65_536) },
+        ParamSpec { name: "width", doc: "the width of hidden layers", expects: Expect::Whole(1, 2048) },
+        ParamSpec {
+            name: "latent",
+            doc: "how many latent numbers a row has (auto: half as many as inputs)",
+            expects: Expect::Auto(&Expect::Whole(1, 1024)),
+        },
+        ParamSpec { name: "particles", doc: "samples a row in training", expects: Expect::Whole(1, 1000) },
+        ParamSpec { name: "samples", doc: "samples a row when it is filled", expects: Expect::Whole(1, 100_000) },
+        ParamSpec {
+            name: "fill",
+            doc: "what is put into a hole: the weighted mean of the samples' means, or of one draw a sample",
+            expects: Expect::Choice(&["mean", "draw"]),
+        },
+        ParamSpec { name: "learning_rate", doc: "the step of Adam", expects: Expect::Number(1e-8, 1.0) },
+        ParamSpec {
+            name: "standardise",
+            doc: "whether numbers have mean 0 and deviation 1, or lie between 0 and 1",
+            expects: Expect::Flag,
+        },
+        ParamSpec {
+            name: "held",
+            doc: "the share of observed cells that are held out to tell which epoch was best (0: take the last)",
+            expects: Expect::Number(0.0, 0.5),
+        },
+    ],
+    preset_values: |name| {
+        SPEC.presets.iter().any(|p| p.0 == name).then(|| serde_json::json!(MiwaeParams::of_preset(name)))
+    },
+    build: |settings| {
+        let params = SPEC.params(settings, MiwaeParams::of_preset)?;
+        let clip = SPEC.preset(settings)? != "paper";
+        let finish = settings.finish.over(Finish { clip, ..Finish::default() });
+        Ok(Box::new(MatrixImputer::new(Miwae { params }, finish)))
+    },
+    load: load_matrix_model::<Miwae>,
+};
+
+impl MatrixMethod for Miwae {
+    type Model = FittedMiwae;
+    type Params = MiwaeParams;
+    const SPEC: &'static MethodSpec = &SPEC;
+
+    fn params(&self) -> &MiwaeParams {
+        &self.params
+    }
+
+    fn encoding(&self) -> Encoding {
+        encoding(if self.params.standardise { Scale::Standard } else { Scale::MinMax })
+    }
+
+    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiwae>> {
+        let p = &self.params;
+        let inputs = Inputs::of(data);
+        let mut rows = inputs.read(data, 0..data.rows);
+        let held = Held::out_of(&mut rows, &inputs, p.held as f32, &mut run.rng("held out", 0));
+        let latent = p.latent.unwrap_or(inputs.width() / 2).max(1);
+        let shape = Shape { width: p.width, latent, samples: p.samples, fill: p.fill };
+        let model = FittedMiwae::new(inputs, shape, run);
+        let mut training = Training::new(p, rows, model);
+        let batches = training.batches() as u64;
+        let mut pace = Pace::new(SPEC.name, "epochs", p.epochs.min((p.steps / batches).max(1)));
+        // Without looks, epochs are bundled only to keep the pool busy.
+        let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / LOOKS } else { STEPS / batches };
+        let (bundle, mut best, mut since) = (bundle.clamp(1, 25), None, 0);
+        while let Some(epochs) = pace.next(bundle, run)? {
+            let cancel = run.cancel();
+            let (loss, error) = run.install(|| -> Result<_> {
+                let mut loss = 0.0;
+                for epoch in epochs.clone() {
+                    loss = training.epoch(&mut run.rng("epoch", epoch), || cancel.check())?;
+                }
+                Ok((loss, held.as_ref().map(|held| training.error(held, &mut run.rng("look", 0)))))
+            })?;
+            pace.took(epochs, loss, run)?;
+            let Some(error) = error else { continue };
+            since += 1;
+            if best.as_ref().is_none_or(|(least, _)| error < *least) {
+                (best, since) = (Some((error, training.model.params.clone())), 0);
+            }
+            if since > PATIENCE {
+                break;
+            }
+        }
+        let mut model = training.model;
+        if let Some((_, best)) = &best {
+            model.params.copy_values_from(best);
+        }
+        model.fill(data, run)?;
+        Ok(Learnt { model, notes: pace.notes() })
+    }
+}
+
+/// A model in training.
+#[derive(Debug)]
+struct Training<'a> {
+    settings: &'a MiwaeParams,
+    rows: Rows,
+    deck: Deck,
+    model: FittedMiwae,
+    adam: Adam,
+    tape: Tape,
+}
+
+impl<'a> Training<'a> {
+    fn new(settings: &'a MiwaeParams, rows: Rows, model: FittedMiwae) -> Training<'a> {
+        let adam = Adam::new(&model.params, AdamParams::default());
+        Training { settings, deck: Deck::new(rows.len()), rows, model, adam, tape: Tape::new() }
+    }
+
+    /// Steps of an epoch: as many as there are whole batches, between which the rows are shared out.
+    fn batches(&self) -> usize {
+        (self.rows.len() / self.settings.batch.min(self.rows.len())).max(1)
+    }
+
+    /// One epoch; returns the loss of its last step.
+    fn epoch(&mut self, rng: &mut ChaCha8Rng, check: impl Fn() -> Result<()>) -> Result<f32> {
+        let (n, batches) = (self.rows.len(), self.batches());
+        let order = self.deck.shuffle(rng).to_vec();
+        let mut loss = 0.0;
+        for batch in 0..batches {
+            check()?;
+            loss = self.step(&order[batch * n / batches..(batch + 1) * n / batches], rng);
+        }
+        Ok(loss)
+    }
+
+    fn step(&mut self, rows: &[usize], rng: &mut ChaCha8Rng) -> f32 {
+        let Self { settings, model, tape, .. } = self;
+        let rows = self.rows.select(rows);
+        let (b, k) = (rows.len(), settings.particles);
+        tape.reset();
+        let noise = Matrix::normal(b * k, model.shape.latent, 1.0, rng); // [b k, z]
+        let seen = Seen::new(tape, rows);
+        let (weights, _) = model.weights(tape, Weights::Trained, seen, k, noise); // [b, k]
+        let bound = tape.log_sum_exp(weights); // [b, 1]
+        let bound = tape.mean(bound);
+        let loss = tape.scale(bound, -1.0);
+        model.params.zero_grads();
+        tape.backward(loss, &mut model.params);
+        self.adam.step(&mut model.params, settings.learning_rate as f32);
+        tape.scalar(loss)
+    }
+
+    /// The error of the weighted means on held-out cells.
+    fn error(&mut self, held: &Held, rng: &mut ChaCha8Rng) -> f32 {
+        let (w, k) = (held.rows.x.cols(), LOOK_SAMPLES);
+        let mut said = Matrix::zeros(held.rows.len(), w); // [n, w]
+        let chunk = self.model.rows_at_a_time(k);
+        for from in (0..held.rows.len()).step_by(chunk) {
+            let part: Vec<usize> = (from..held.rows.len().min(from + chunk)).collect();
+            let noise = Matrix::normal(part.len() * k, self.model.shape.latent, 1.0, rng); // [rows k, z]
+            let (weights, of) = self.model.samples(&mut self.tape, held.rows.select(&part), k, noise, |_, _| {});
+            for (at, &i) in part.iter().enumerate() {
+                let (said_by, weights) = (&of[at * k * w..(at + 1) * k * w], &weights[at * k..(at + 1) * k]);
+                let samples = Samples { said: said_by, width: w, weights };
+                said.row_mut(i).iter_mut().enumerate().for_each(|(j, s)| *s = samples.mean(j));
+            }
+        }
+        held.error(&said)
+    }
+}
+
+/// What a model is like.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Shape {
+    width: usize,
+    latent: usize,
+    samples: usize,
+    fill: Fill,
+}
+
+/// A trained autoencoder.
+#[derive(Debug)]
+pub struct FittedMiwae {
+    inputs: Inputs,
+    shape: Shape,
+    params: Params,
+    encoder: Mlp,
+    decoder: Mlp,
+    seed: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    inputs: Inputs,
+    shape: Shape,
+    seed: u64,
+}
+
+/// Rows on a tape.
+#[derive(Clone, Copy)]
+struct Seen {
+    x: Var,
+    observed: Var,
+}
+
+impl Seen {
+    fn new(tape: &mut Tape, rows: Rows) -> Seen {
+        Seen { x: tape.constant(rows.x), observed: tape.constant(rows.observed) }
+    }
+}
+
+const ENCODER: &str = "encoder";
+const DECODER: &str = "decoder";
+
+impl FittedMiwae {
+    fn new(inputs: Inputs, shape: Shape, run: &Run) -> FittedMiwae {
+        let mut params = Params::new();
+        let [of_encoder, of_decoder] = sizes(&inputs, &shape);
+        let start = Start::Orthogonal;
+        let encoder = Mlp::new(&mut params, ENCODER, &of_encoder, start, &mut run.rng("weights", 0));
+        let decoder = Mlp::new(&mut params, DECODER, &of_decoder, start, &mut run.rng("weights", 1));
+        FittedMiwae { inputs, shape, params, encoder, decoder, seed: run.seed() }
+    }
+
+    /// The log weights of `k` samples a row, `[b, k]`, and what the decoder makes of each, `[b k, parameters]`. The
+    /// samples of a row follow each other.
+    fn weights(&self, tape: &mut Tape, train: Weights, rows: Seen, k: usize, noise: Matrix) -> (Var, Var) {
+        let (b, z) = (tape.shape(rows.x).0, self.shape.latent);
+        let of_q = self.encoder.apply(tape, &self.params, train, rows.x, Activation::None); // [b, 2 z]
+        let (mean, spread) = (tape.slice_cols(of_q, 0, z), tape.slice_cols(of_q, z, 2 * z));
+        let spread = tape.softplus(spread);
+        let spread = tape.add_scalar(spread, 1e-6);
+        let of_row = Index::new((0..b * k).map(|s| (s / k) as u32).collect(), b);
+        let (mean, spread) = (tape.gather(mean, &of_row), tape.gather(spread, &of_row)); // [b k, z]
+        // `ln p(z) - ln q(z)`: the noise is `(z - mean) / spread`, and the constants of both cancel.
+        let squares = Matrix::from_fn(b * k, z, |i, j| 0.5 * noise.get(i, j) * noise.get(i, j));
+        let (noise, squares) = (tape.constant(noise), tape.constant(squares));
+        let drawn = tape.mul(spread, noise);
+        let drawn = tape.add(mean, drawn); // [b k, z]
+        let far = tape.square(drawn);
+        let far = tape.scale(far, -0.5);
+        let wide = tape.log(spread, 0.0);
+        let ratio = tape.add(far, wide);
+        let ratio = tape.add(ratio, squares);
+        let ratio = tape.row_sum(ratio); // [b k, 1]
+        let raw = self.decoder.apply(tape, &self.params, train, drawn, Activation::None); // [b k, parameters]
+        let likely = tape.log_likelihood(raw, rows.x, rows.observed, self.inputs.numbers()); // [b k, 1]
+        let weights = tape.add(likely, ratio);
+        (tape.reshape(weights, b, k), raw)
+    }
+
+    /// The weights of `k` samples a row, which add up to one, and what they say: the means of numbers and the
+    /// probabilities of flags, `[rows k, w]`. `each` is shown, for every sample, its number and the scales and degrees of
+    /// freedom of its numbers.
+    fn samples(
+        &self,
+        tape: &mut Tape,
+        rows: Rows,
+        k: usize,
+        noise: Matrix,
+        mut each: impl FnMut(usize, [&[f32]; 2]),
+    ) -> (Vec<f32>, Vec<f32>) {
+        let (q, w) = (self.inputs.numbers(), self.inputs.width());
+        let samples = rows.len() * k;
+        tape.reset();
+        let seen = Seen::new(tape, rows);
+        let (weights, raw) = self.weights(tape, Weights::Frozen, seen, k, noise);
+        let weights = tape.softmax(weights);
+        let (spread, flags) = (tape.slice_cols(raw, q, 3 * q), tape.slice_cols(raw, 3 * q, 3 * q + w - q));
+        let (spread, flags) = (tape.softplus(spread), tape.sigmoid(flags)); // [rows k, 2 q], [rows k, w - q]
+        let mut said = Vec::with_capacity(samples * w);
+        for s in 0..samples {
+            said.extend_from_slice(&tape.value(raw).row(s)[..q]);
+            said.extend_from_slice(tape.value(flags).row(s));
+            let (scales, freedoms) = tape.value(spread).row(s).split_at(q);
+            each(s, [scales, freedoms]);
+        }
+        (tape.value(weights).as_slice().to_vec(), said)
+    }
+
+    fn rows_at_a_time(&self, samples: usize) -> usize {
+        let [_, of_decoder] = sizes(&self.inputs, &self.shape);
+        (NUMBERS / (samples * of_decoder.iter().max().copied().unwrap_or(1))).max(1)
+    }
+
+    /// Weighted samples of each row that has holes; `each` gets its number, what the samples mean, and a draw of each.
+    fn sample(
+        &self,
+        data: &mut Encoded,
+        run: &Run,
+        mut each: impl FnMut(&mut Encoded, usize, [&Samples<'_>; 2]),
+    ) -> Result<()> {
+        let (q, w, k) = (self.inputs.numbers(), self.inputs.width(), self.shape.samples);
+        let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
+        let mut tape = Tape::inference();
+        for part in holes.chunks(self.rows_at_a_time(k)) {
+            run.check()?;
+            let rows: Vec<Rows> = part.iter().map(|&i| self.inputs.read(data, i..i + 1)).collect();
+            let mut streams: Vec<ChaCha8Rng> = rows.iter().map(|row| of_row(self.seed, row, 0)).collect();
+            let mut noise = Vec::with_capacity(part.len() * k * self.shape.latent);
+            streams.iter_mut().for_each(|rng| noise.extend(Matrix::normal(k, self.shape.latent, 1.0, rng).into_vec()));
+            let noise = matrix_of(part.len() * k, noise);
+            let (mut unit, mut spreads) = (Vec::with_capacity(part.len() * k * q), Vec::new());
+            let joined = Rows { x: stacked(&rows, |r| &r.x), observed: stacked(&rows, |r| &r.observed) };
+            let (weights, said) = run.install(|| {
+                self.samples(&mut tape, joined, k, noise, |s, [scales, freedoms]| {
+                    let rng = &mut streams[s / k];
+                    for (scale, freedom) in scales.iter().zip(freedoms) {
+                        // The least scale and freedom are those of the likelihood.
+                        let draw = StudentT::new(freedom + 3.0).map_or(0.0, |t| t.sample(rng));
+                        unit.push(draw);
+                        spreads.push(scale + 0.001);
+                    }
+                })
+            });
+            let mut drawn = said.clone(); // [rows k, w]
+            for (row, (t, scale)) in drawn.chunks_exact_mut(w).zip(unit.chunks(q.max(1)).zip(spreads.chunks(q.max(1))))
+            {
+                row.iter_mut().zip(t.iter().zip(scale)).for_each(|(x, (t, scale))| *x += scale * t);
+            }
+            for (at, &i) in part.iter().enumerate() {
+                let of = |said: &'_ [f32]| said[at * k * w..(at + 1) * k * w].to_vec();
+                let (said, drawn, weights) = (of(&said), of(&drawn), &weights[at * k..(at + 1) * k]);
+                let mean = Samples { said: &said, width: w, weights };
+                each(data, i, [&mean, &Samples { said: &drawn, width: w, weights }]);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is put into the holes of a row.
+    fn point(&self, [mean, drawn]: [&Samples<'_>; 2]) -> Vec<f32> {
+        let of = if self.shape.fill == Fill::Mean { mean } else { drawn };
+        (0..self.inputs.width()).map(|j| of.mean(j)).collect()
+    }
+}
+
+/// The sizes of the layers of encoder and decoder.
+fn sizes(inputs: &Inputs, shape: &Shape) -> [[usize; 4]; 2] {
+    let (w, h) = (inputs.width(), shape.width);
+    [[w, h, h, 2 * shape.latent], [shape.latent, h, h, w + 2 * inputs.numbers()]]
+}
+
+fn matrix_of(rows: usize, values: Vec<f32>) -> Matrix {
+    let cols = values.len() / rows.max(1);
+    Matrix::from_vec(rows, cols, values).expect("rows of equal length")
+}
+
+/// Rows one below the other.
+fn stacked(rows: &[Rows], of: impl Fn(&Rows) -> &Matrix) -> Matrix {
+    matrix_of(rows.len(), rows.iter().flat_map(|r| of(r).as_slice()).copied().collect())
+}
+
+impl MatrixModel for FittedMiwae {
+    const BELIEVES: bool = true;
+
+    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+        self.sample(rows, run, |rows, i, samples| self.inputs.put(rows, i, &self.point(samples)))
+    }
+
+    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+        let mut of = self.inputs.no_distributions();
+        self.sample(rows, run, |rows, i, samples| {
+            self.inputs.believe(rows, i, samples[1], &mut of);
+            self.inputs.put(rows, i, &self.point(samples));
+        })?;
+        Ok(Some(of))
+    }
+
+    fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
+        store(&self.params, tensors);
+        serde_json::json!(State { inputs: self.inputs.clone(), shape: self.shape.clone(), seed: self.seed })
+    }
+
+    fn restore(file: &ModelFile, _: usize) -> Result<FittedMiwae> {
+        let State { inputs, shape, seed } = file.state()?;
+        let inputs = inputs.checked(file)?;
+        let within = |value: usize, most: usize| (1..=most).contains(&value);
+        if !within(shape.width, 2048) || !within(shape.latent, 1024) || !within(shape.samples, 100_000) {
+            return Err(damaged("the shape of the model"));
+        }
+        let mut params = Params::new();
+        let [of_encoder, of_decoder] = sizes(&inputs, &shape);
+        let encoder = Mlp::restore(file, &mut params, ENCODER, &of_encoder)?;
+        let decoder = Mlp::restore(file, &mut params, DECODER, &of_decoder)?;
+        Ok(FittedMiwae { inputs, shape, params, encoder, decoder, seed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two columns, the second the same as the first, with holes.
+    fn rows() -> Rows {
+        let x =
+            Matrix::from_fn(120, 2, |i, j| if (i + 3 * j) % 5 == 0 { 0.0 } else { (i * 7 % 11) as f32 / 3.0 - 1.5 });
+        Rows { x, observed: Matrix::from_fn(120, 2, |i, j| f32::from(u8::from((i + 3 * j) % 5 != 0))) }
+    }
+
+    fn training(settings: &MiwaeParams, run: &Run) -> FittedMiwae {
+        let shape = Shape { width: 16, latent: 1, samples: 50, fill: Fill::Mean };
+        let mut training = Training::new(settings, rows(), FittedMiwae::new(Inputs::of_numbers(2), shape, run));
+        let mut losses = Vec::new();
+        for epoch in 0..150 {
+            losses.push(training.epoch(&mut run.rng("epoch", epoch), || Ok(())).unwrap());
+        }
+        let mean = |l: &[f32]| l.iter().sum::<f32>() / l.len() as f32;
+        assert!(mean(&losses[140..]) < mean(&losses[..10]) - 1.0, "{losses:?}");
+        training.model
+    }
+
+    #[test]
+    fn training_raises_the_bound_and_samples_follow_what_is_observed() {
+        let run = Run::new(1, 1).unwrap();
+        let settings = MiwaeParams { batch: 32, learning_rate: 5e-3, ..MiwaeParams::default() };
+        let model = training(&settings, &run);
+        let seen = |x: f32| Rows { x: Matrix::from_rows(&[[x, 0.0]]), observed: Matrix::from_rows(&[[1.0, 0.0]]) };
+        let second = |x: f32| {
+            let noise = Matrix::normal(200, 1, 1.0, &mut run.rng("noise", 0));
+            let (weights, said) = model.samples(&mut Tape::inference(), seen(x), 200, noise, |_, _| {});
+            Samples { said: &said, width: 2, weights: &weights }.mean(1)
+        };
+        assert!(second(1.5) - second(-1.2) > 1.0, "{} {}", second(1.5), second(-1.2));
+    }
+}

@@ -1,0 +1,87 @@
+//! How training goes on: progress, cancel, budget, and a loss that must be finite.
+
+use m3impute_core::{Error, Result, Run};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// The loop of a training.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    method: &'static str,
+    /// What is counted, such as `steps`.
+    unit: &'static str,
+    done: u64,
+    total: u64,
+    spent: bool,
+    started: Instant,
+    reported: Duration,
+}
+
+impl Pace {
+    pub(crate) fn new(method: &'static str, unit: &'static str, total: u64) -> Pace {
+        Pace { method, unit, done: 0, total, spent: false, started: Instant::now(), reported: Duration::ZERO }
+    }
+
+    /// The next ones to do, at most `most` of them; none when all are done, or the time is spent.
+    ///
+    /// Several at a time, because a step may be so short that handing it to the pool would cost more than the step.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub(crate) fn next(&mut self, most: u64, run: &Run) -> Result<Option<Range<u64>>> {
+        run.check()?;
+        self.spent = self.done < self.total && run.is_spent();
+        let to = if self.spent { self.done } else { self.total.min(self.done + most) };
+        Ok((self.done < to).then_some(self.done..to))
+    }
+
+    /// These are done, and this is the loss of the last.
+    ///
+    /// # Errors
+    /// When the loss is not finite.
+    pub(crate) fn took(&mut self, steps: Range<u64>, loss: f32, run: &mut Run) -> Result<()> {
+        self.done = steps.end;
+        if !loss.is_finite() {
+            let unit = self.unit.trim_end_matches('s');
+            let place = format!("the loss of {unit} {} (a smaller `learning_rate` may help)", self.done);
+            return Err(Error::NotFinite { method: self.method, place });
+        }
+        let passed = self.started.elapsed();
+        if passed - self.reported > Duration::from_millis(100) || self.done == self.total {
+            self.reported = passed;
+            let rate = self.done as f64 / passed.as_secs_f64().max(1e-9);
+            run.report("training", self.done, self.total, format!("loss {loss:.5}, {rate:.1} {}/s", self.unit));
+        }
+        Ok(())
+    }
+
+    /// What is to be said where the time did not suffice.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let spent = format!("the time was spent after {} of {} {}", self.done, self.total, self.unit);
+        self.spent.then_some(spent).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_that_is_not_finite_names_what_to_try() {
+        let mut run = Run::new(0, 1).unwrap();
+        let mut pace = Pace::new("gain", "steps", 2);
+        assert_eq!(pace.next(5, &run).unwrap(), Some(0..2));
+        pace.took(0..1, 1.0, &mut run).unwrap();
+        let error = pace.took(1..2, f32::NAN, &mut run).unwrap_err().to_string();
+        assert!(error.contains("step 2") && error.contains("learning_rate"), "{error}");
+    }
+
+    #[test]
+    fn a_budget_that_is_spent_ends_the_loop_and_is_told() {
+        let run = Run::new(0, 1).unwrap().within(Duration::ZERO);
+        let mut pace = Pace::new("gain", "steps", 2);
+        assert_eq!(pace.next(1, &run).unwrap(), None);
+        assert_eq!(pace.notes(), ["the time was spent after 0 of 2 steps"]);
+        assert!(Pace::new("gain", "steps", 2).notes().is_empty());
+    }
+}
