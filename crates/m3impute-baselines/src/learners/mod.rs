@@ -1,6 +1,7 @@
 //! Models of one feature given others, on which the iterative methods are built.
 
 pub mod binning;
+pub mod boosting;
 pub mod forest;
 mod forest_file;
 pub mod lad;
