@@ -164,21 +164,21 @@ impl<'a> Learning<'a> {
             Target::Numbers(y) => {
                 let scores = &self.scores[0];
                 let rest = |i: u32| y[i as usize] - scores[i as usize];
-                // Cuts follow the rests up to the typical one, and beyond it only their sign: neither outliers nor the
-                // bare sign lead a tree astray.
-                let typical = match self.plan.loss {
+                // Cuts follow the rests, but beyond nine tenths of them only their sign: by the bare sign trees learn
+                // slowly, and by the rests alone they follow outliers.
+                let large = match self.plan.loss {
                     Loss::Squared => None,
                     Loss::Absolute => {
                         let mut sizes: Vec<f32> = self.rows.iter().map(|&i| rest(i).abs()).collect();
-                        let middle = sizes.len() / 2;
-                        Some(*sizes.select_nth_unstable_by(middle, f32::total_cmp).1)
+                        let at = sizes.len() * 9 / 10;
+                        Some(*sizes.select_nth_unstable_by(at, f32::total_cmp).1)
                     }
                 };
                 for &i in &self.rows {
                     let rest = rest(i);
-                    let slope = match typical {
+                    let slope = match large {
                         None => rest,
-                        Some(typical) if rest.abs() < typical => rest / typical,
+                        Some(large) if rest.abs() < large => rest / large,
                         Some(_) if rest == 0.0 => 0.0,
                         Some(_) => rest.signum(),
                     };
