@@ -64,7 +64,7 @@ impl Default for HyperImputeParams {
     fn default() -> HyperImputeParams {
         HyperImputeParams {
             search: Search::Hidden,
-            sweeps: 4,
+            sweeps: 3,
             folds: None,
             trees: 100,
             steps: 600,
@@ -80,9 +80,9 @@ impl Default for HyperImputeParams {
 }
 
 impl HyperImputeParams {
-    /// HyperImpute as its package runs it.
+    /// HyperImpute as its package runs it where there is no graphics card: without a network.
     pub fn paper() -> HyperImputeParams {
-        HyperImputeParams { search: Search::Published, sweeps: 40, ..HyperImputeParams::default() }
+        HyperImputeParams { search: Search::Published, sweeps: 40, network: false, ..HyperImputeParams::default() }
     }
 
     fn of_preset(name: &str) -> HyperImputeParams {
@@ -291,7 +291,10 @@ impl HyperImpute {
             for (at, &f) in open.iter().enumerate() {
                 run.report("sweeps", (sweep * open.len() + at) as u64, (found.sweeps * open.len()) as u64, "");
                 let (recipe, rounds) = found.recipes[f];
-                let effort = Effort { trees: self.params.trees, steps: self.params.steps, rounds };
+                // What the next sweep fills anew needs fewer trees.
+                let last = sweep + 1 == found.sweeps;
+                let trees = if last { self.params.trees } else { self.params.trees.div_ceil(3) };
+                let effort = Effort { trees, steps: self.params.steps, rounds };
                 let scene = state.scene(f, &tasks[f], &levels, &state.shown[f]);
                 let index = (sweep * columns.len() + f) as u64;
                 let Some(learner) = recipe.fit(&scene, &effort, run, "hyperimpute fit", index)? else {

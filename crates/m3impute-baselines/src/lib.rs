@@ -17,7 +17,7 @@ mod factors;
 #[cfg(test)]
 mod fixture;
 mod heldout;
-mod hyperimpute;
+pub mod hyperimpute;
 mod knn;
 pub mod learners;
 mod linalg;

@@ -22,7 +22,7 @@ const HIDDEN_CELLS: usize = 400;
 /// Candidates learn from this many rows at most.
 const SEARCH_ROWS: usize = 2500;
 /// How many candidates go on after the first sweep.
-const KEPT: usize = 3;
+const KEPT: usize = 2;
 /// A sweep must lower the error by this part, or it is the last.
 const WORTH: f64 = 0.003;
 /// The share of the time that the search may take, where the time is limited.
