@@ -64,7 +64,7 @@ impl Default for HyperImputeParams {
     fn default() -> HyperImputeParams {
         HyperImputeParams {
             search: Search::Hidden,
-            sweeps: 3,
+            sweeps: 4,
             folds: None,
             trees: 100,
             steps: 600,
@@ -125,7 +125,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     inductive: true,
     distributions: false,
     randomised: true,
-    slow: false,
+    slow: true,
     presets: PRESETS,
     params: &[
         ParamSpec {
@@ -293,7 +293,7 @@ impl HyperImpute {
                 let (recipe, rounds) = found.recipes[f];
                 // What the next sweep fills anew needs fewer trees.
                 let last = sweep + 1 == found.sweeps;
-                let trees = if last { self.params.trees } else { self.params.trees.div_ceil(3) };
+                let trees = if last { self.params.trees } else { self.params.trees.div_ceil(2) };
                 let effort = Effort { trees, steps: self.params.steps, rounds };
                 let scene = state.scene(f, &tasks[f], &levels, &state.shown[f]);
                 let index = (sweep * columns.len() + f) as u64;
@@ -371,5 +371,79 @@ fn trim(learner: &mut Learner, w: usize) {
     if let Learner::Forest(forest) = learner {
         let per_tree = forest.nodes() / forest.trees() + 1;
         forest.truncate((KEPT_NODES / w / per_tree).max(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{check_new_hole, check_saved_models, impute, settings};
+    use m3impute_core::{Column as TableColumn, ColumnSpec, Kind, Schema, Table};
+    use std::time::Duration;
+
+    /// `y` is twice `x`; `step` is 5 up to 30 and 9 above it; `side` says whether `x` is above 20.
+    fn table() -> Table {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Continuous),
+            ColumnSpec::new("y", Kind::Continuous),
+            ColumnSpec::new("step", Kind::Continuous),
+            ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
+        ])
+        .unwrap();
+        let x = (0..60).map(f64::from);
+        let columns = vec![
+            TableColumn::numbers(x.clone().map(Some)),
+            TableColumn::numbers(x.clone().map(|v| (v as u32 % 7 != 2).then_some(2.0 * v))),
+            TableColumn::numbers(x.clone().map(|v| (v as u32 % 11 != 5).then_some(if v > 30.0 { 9.0 } else { 5.0 }))),
+            TableColumn::codes(x.map(|v| (v as u32 % 13 != 6).then_some(u32::from(v > 20.0)))),
+        ];
+        Table::new(schema, columns).unwrap()
+    }
+
+    fn imputer(params: &[(&str, &str)]) -> Box<dyn Imputer> {
+        (SPEC.build)(&settings("default", params)).unwrap()
+    }
+
+    #[test]
+    fn each_column_gets_the_learner_that_suits_it() {
+        let out = imputer(&[("steps", "50")]).impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        for i in 0..60 {
+            let x = i as f64;
+            assert!((out.table.number(i, 1) - 2.0 * x).abs() < 0.5, "row {i}: {}", out.table.number(i, 1));
+            assert_eq!(out.table.number(i, 2), if x > 30.0 { 9.0 } else { 5.0 }, "row {i}");
+            assert_eq!(out.table.number(i, 3), f64::from(u8::from(x > 20.0)), "row {i}");
+        }
+        assert!(out.notes[0].starts_with("learners: line in column 2"), "{:?}", out.notes);
+    }
+
+    #[test]
+    fn learners_that_are_not_wanted_are_not_chosen() {
+        let params = [("line", "false"), ("boosting", "false"), ("network", "false"), ("trees", "10")];
+        let out = imputer(&params).impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(!out.notes[0].contains("line") && !out.notes[0].contains("boosting"), "{:?}", out.notes);
+        let none = ["line", "forest", "extra", "boosting", "neighbours", "network"].map(|name| (name, "false"));
+        assert!(imputer(&none).impute(&table(), &mut Run::new(0, 1).unwrap()).is_ok());
+    }
+
+    #[test]
+    fn the_published_preset_is_the_published_method() {
+        let params = HyperImputeParams::paper();
+        assert_eq!((params.search, params.sweeps, params.trees), (Search::Published, 40, 100));
+        let filled = impute(&SPEC, &settings("paper", &[]));
+        assert!((filled.number(9, 1) - 18.0).abs() < 4.0, "{}", filled.number(9, 1));
+    }
+
+    #[test]
+    fn saved_models_fill_as_before_and_new_holes_are_filled() {
+        check_saved_models(&SPEC);
+        check_new_hole(&SPEC);
+    }
+
+    #[test]
+    fn without_time_the_notes_say_so() {
+        let mut run = Run::new(0, 1).unwrap().within(Duration::ZERO);
+        let out = imputer(&[]).impute(&table(), &mut run).unwrap();
+        assert!(out.notes.iter().any(|note| note.contains("time")), "{:?}", out.notes);
+        assert_eq!(out.fallbacks.len(), 3);
     }
 }

@@ -9,7 +9,7 @@ fn cells(text: &str) -> Vec<Vec<&str>> {
 #[test]
 fn impute_fills_every_hole_and_touches_nothing_else() {
     let folder = Folder::with("penguins.csv", penguins());
-    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest"] {
+    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "hyperimpute"] {
         folder.run(&["impute", "penguins.csv", "-o", "filled.csv", "--method", method]).done();
         let (before, after) = (folder.text("penguins.csv"), folder.text("filled.csv"));
         let (before, after) = (cells(&before), cells(&after));
@@ -39,7 +39,9 @@ fn a_pipe_gives_the_bytes_of_a_file() {
 fn fit_and_transform_fill_rows_in_any_chunks() {
     let folder = Folder::with("penguins.csv", penguins());
     let quick = ["--preset", "paper", "--param", "epochs=2", "--param", "width=8"];
-    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "m3", "grape"] {
+    for method in
+        ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "hyperimpute", "m3", "grape"]
+    {
         let quick = if ["m3", "grape"].contains(&method) { &quick[..] } else { &[] };
         folder.run(&[&["fit", "penguins.csv", "-o", "model.m3", "--method", method], quick].concat()).done();
         folder.run(&["transform", "penguins.csv", "--model", "model.m3", "-o", "all.csv"]).done();
@@ -107,7 +109,7 @@ fn evaluate_ranks_methods_on_the_same_holes() {
 fn evaluate_leaves_out_what_trains_for_long_unless_it_is_named() {
     let folder = Folder::with("in.csv", "a,b\n1,2\n2,4\n3,6\n4,8\n5,10\n6,12\n7,14\n8,16\n");
     let ran = folder.run(&["evaluate", "in.csv", "--repeats", "1"]).done();
-    assert!(ran.err.contains("left out because they train for long: `m3`, `grape`"), "{}", ran.err);
+    assert!(ran.err.contains("left out because they train for long: `hyperimpute`, `m3`, `grape`"), "{}", ran.err);
     assert!(ran.out.contains("missforest") && !ran.out.contains("grape"), "{}", ran.out);
     let named = ["evaluate", "in.csv", "--repeats", "1", "--methods", "grape", "--param", "epochs=2"];
     assert!(folder.run(&named).done().out.contains("grape"));
@@ -155,7 +157,9 @@ fn methods_lists_the_registry() {
     let folder = Folder::new();
     let json: serde_json::Value = serde_json::from_str(&folder.run(&["methods", "--json"]).done().out).unwrap();
     let names: Vec<&str> = json.as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
-    for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "m3", "grape"] {
+    for method in
+        ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "hyperimpute", "m3", "grape"]
+    {
         assert!(names.contains(&method), "{method}");
     }
     assert!(folder.run(&["methods", "knn"]).done().out.contains("--param"));
