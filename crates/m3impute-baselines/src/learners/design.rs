@@ -58,7 +58,7 @@ impl Design {
         (0..self.levels.len()).filter(|&f| f != self.learnt && self.levels[f] <= MAX_LEVELS)
     }
 
-    /// The points of some rows, one after the other. // [rows, p]
+    /// The points of some rows, one after the other, `[rows, p]`.
     pub fn points(&self, x: &[f32], rows: &[u32]) -> Vec<f32> {
         let w = self.levels.len();
         let mut points = Vec::with_capacity(rows.len() * self.width());

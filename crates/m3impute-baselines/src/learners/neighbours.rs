@@ -21,9 +21,9 @@ const BLOCK: usize = 32;
 pub struct Neighbours {
     /// How many coordinates a point has.
     pub width: usize,
-    /// The points, one after the other. // [n, p]
+    /// The points, one after the other, `[n, p]`.
     pub points: Vec<f32>,
-    /// What each point has. // [n]
+    /// What each point has, `[n]`.
     pub values: Vec<f32>,
     /// How many are asked.
     pub nearest: usize,
