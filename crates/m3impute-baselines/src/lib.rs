@@ -1,4 +1,4 @@
-//! The classic imputation methods: mean, median, mode, knn, mice, svd, softimpute, missforest.
+//! The classic imputation methods: mean, median, mode, knn, mice, svd, softimpute, missforest, hyperimpute.
 //!
 //! Every method works on an encoded matrix ([`m3impute_core::MatrixMethod`]); [`METHODS`] lists them.
 //!
@@ -17,6 +17,7 @@ mod factors;
 #[cfg(test)]
 mod fixture;
 mod heldout;
+pub mod hyperimpute;
 mod knn;
 pub mod learners;
 mod linalg;
@@ -28,6 +29,7 @@ mod svd;
 
 use m3impute_core::MethodSpec;
 
+pub use hyperimpute::{HyperImpute, HyperImputeParams, Search};
 pub use knn::{Knn, KnnParams, Metric, NoNeighbour};
 pub use mice::{Levels, Mice, MiceParams};
 pub use missforest::{MissForest, MissForestParams};
@@ -45,4 +47,5 @@ pub static METHODS: &[&MethodSpec] = &[
     &svd::SPEC,
     &softimpute::SPEC,
     &missforest::SPEC,
+    &hyperimpute::SPEC,
 ];

@@ -45,6 +45,8 @@ contract!(
     svd,
     softimpute,
     missforest,
+    hyperimpute quick in m3impute_baselines::hyperimpute, "default",
+    hyperimpute_paper quick in m3impute_baselines::hyperimpute, "paper",
     m3 quick in m3impute_gnn::m3, "balanced",
     m3_paper quick in m3impute_gnn::m3, "paper",
     grape quick in m3impute_gnn::grape, "default",

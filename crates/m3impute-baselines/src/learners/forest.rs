@@ -483,7 +483,7 @@ fn unsortable(bits: u32) -> f32 {
 
 /// Where in an order each level of a feature stands, so that cuts of the order are good cuts of the levels: by the mean
 /// target or, for classes, by the direction in which the levels' class shares differ most. Few rows are trusted little.
-fn level_order(codes: &[usize], levels: usize, rows: &[u32], target: Target<'_>) -> Vec<f32> {
+pub(super) fn level_order(codes: &[usize], levels: usize, rows: &[u32], target: Target<'_>) -> Vec<f32> {
     let mut counts = vec![0.0; levels];
     rows.iter().for_each(|&i| counts[codes[i as usize]] += 1.0);
     let total = rows.len() as f64;

@@ -1,6 +1,7 @@
 //! Linear regression that finds its own regularisation: Bayesian ridge regression, from sums of products alone.
 
-use crate::linalg::{Eigen, dot, eigen};
+use super::lad::Line;
+use crate::linalg::{Eigen, cholesky, cross, dot, eigen, gram, solve_cholesky};
 
 /// Both prior gamma distributions have this shape and rate.
 const PRIOR: f64 = 1e-6;
@@ -69,6 +70,36 @@ impl Predictors {
         }
         turn_back(&solve(noise, size))
     }
+}
+
+/// Ridge regression with a penalty that is given: the line through rows `x`, `[n, p]`, and their targets `y`. What is added
+/// is not penalised.
+///
+/// ```
+/// use m3impute_baselines::learners::ridge::penalised;
+/// // Sums of squares 2 and penalty 2: half of the slope stays.
+/// let line = penalised(&[-1.0, 0.0, 1.0], &[1.0, 5.0, 9.0], 2.0);
+/// assert!((line.weights[0] - 2.0).abs() < 1e-9 && (line.shift - 5.0).abs() < 1e-9);
+/// ```
+pub fn penalised(x: &[f64], y: &[f64], penalty: f64) -> Line {
+    let n = y.len().max(1) as f64;
+    let p = x.len() / y.len().max(1);
+    let centres: Vec<f64> = (0..p).map(|j| x.iter().skip(j).step_by(p).sum::<f64>() / n).collect();
+    let centre = y.iter().sum::<f64>() / n;
+    let z: Vec<f64> = x.iter().enumerate().map(|(at, v)| v - centres[at % p]).collect(); // [n, p]
+    let t: Vec<f64> = y.iter().map(|y| y - centre).collect();
+    let mut weights = if p == 0 { Vec::new() } else { cross(&z, p, &t, 1) };
+    let mut products = if p == 0 { Vec::new() } else { gram(&z, p) };
+    (0..p).for_each(|j| products[j * p + j] += penalty);
+    if cholesky(&mut products, p) {
+        solve_cholesky(&products, &mut weights);
+    } else {
+        weights.fill(0.0);
+    }
+    let shift = centre - dot(&weights, &centres);
+    let rest = |(row, y): (&[f64], &f64)| (y - shift - dot(&weights, row)).abs();
+    let error = if p == 0 { 0.0 } else { x.chunks_exact(p).zip(y).map(rest).sum::<f64>() / n };
+    Line { weights, shift, error }
 }
 
 #[cfg(test)]

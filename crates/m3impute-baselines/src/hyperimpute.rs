@@ -1,0 +1,449 @@
+//! HyperImpute: columns are filled in turn, each by the learner that suits it best.
+//!
+//! Notation: `n` rows, `w` features.
+
+mod column;
+mod model;
+mod published;
+mod recipe;
+mod search;
+mod state;
+
+use column::{Column, Task};
+use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::{
+    Answer, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
+    Result, Run, Settings, load_matrix_model,
+};
+pub use model::Learners;
+use recipe::{Effort, Learner, Recipe};
+use search::Found;
+use serde::{Deserialize, Serialize};
+use state::{State, levels_of};
+
+/// How the learner of a column is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Search {
+    /// On observed cells that whole chains do not see.
+    Hidden,
+    /// As published: two-fold cross-validation within each iteration, among its own settings of the learners.
+    Published,
+}
+
+/// The parameters of [`HyperImpute`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HyperImputeParams {
+    /// How the learner of a column is found.
+    pub search: Search,
+    /// How often every column is gone through, at most.
+    pub sweeps: usize,
+    /// How many chains search, each without some observed cells; none: by the number of rows.
+    pub folds: Option<usize>,
+    /// How many trees a forest has.
+    pub trees: usize,
+    /// How many steps a network is trained.
+    pub steps: usize,
+    /// Whether a line, or softmax regression for levels, is a candidate.
+    pub line: bool,
+    /// Whether a random forest is.
+    pub forest: bool,
+    /// Whether extremely random trees are.
+    pub extra: bool,
+    /// Whether boosted trees are.
+    pub boosting: bool,
+    /// Whether the nearest rows are.
+    pub neighbours: bool,
+    /// Whether a small network is.
+    pub network: bool,
+    /// How often the columns of new rows are gone through.
+    pub rounds: usize,
+}
+
+impl Default for HyperImputeParams {
+    fn default() -> HyperImputeParams {
+        HyperImputeParams {
+            search: Search::Hidden,
+            sweeps: 4,
+            folds: None,
+            trees: 100,
+            steps: 600,
+            line: true,
+            forest: true,
+            extra: true,
+            boosting: true,
+            neighbours: true,
+            network: true,
+            rounds: 3,
+        }
+    }
+}
+
+impl HyperImputeParams {
+    /// HyperImpute as its package runs it where there is no graphics card: without a network.
+    pub fn paper() -> HyperImputeParams {
+        HyperImputeParams { search: Search::Published, sweeps: 40, network: false, ..HyperImputeParams::default() }
+    }
+
+    fn of_preset(name: &str) -> HyperImputeParams {
+        if name == "paper" { HyperImputeParams::paper() } else { HyperImputeParams::default() }
+    }
+
+    /// The learners among which one is searched.
+    fn candidates(&self) -> Vec<Recipe> {
+        let mut all = Vec::new();
+        let mut add = |wanted: bool, recipes: &[Recipe]| all.extend_from_slice(if wanted { recipes } else { &[] });
+        add(self.line, &[Recipe::Line]);
+        add(self.forest, &[Recipe::Forest]);
+        add(self.extra, &[Recipe::Extra, Recipe::ExtraLarge]);
+        add(self.boosting, &[Recipe::Boosting, Recipe::BoostingSmall]);
+        add(self.neighbours, &[Recipe::Neighbours]);
+        add(self.network, &[Recipe::Network]);
+        all
+    }
+
+    /// How many chains search: with few rows one chain alone hides too few cells.
+    fn folds_for(&self, rows: usize) -> usize {
+        self.folds.unwrap_or(match rows {
+            0..600 => 4,
+            600..2000 => 3,
+            _ => 2,
+        })
+    }
+}
+
+const PRESETS: &[(&str, &str)] = &[
+    ("default", "eight learners a column, compared on observed cells that the chains do not see"),
+    ("paper", "as its package runs it: forests of depth 3, ridge, boosting of depth 3, up to 40 iterations"),
+];
+
+/// The row of the registry.
+pub static SPEC: MethodSpec = MethodSpec {
+    name: "hyperimpute",
+    summary: "columns are filled in turn, each by the learner that is best on its hidden cells",
+    avoid: "very large tables in a hurry (`missforest`), or draws that keep the spread: it gives one likely value",
+    inductive: true,
+    distributions: false,
+    randomised: true,
+    slow: true,
+    presets: PRESETS,
+    params: &[
+        ParamSpec {
+            name: "search",
+            doc: "how learners are compared: on hidden cells, or as published",
+            expects: Expect::Choice(&["hidden", "published"]),
+        },
+        ParamSpec { name: "sweeps", doc: "how often every column is learnt, at most", expects: Expect::Whole(1, 1000) },
+        ParamSpec {
+            name: "folds",
+            doc: "chains that search, each without some cells; `auto`: 2 to 4, by the rows",
+            expects: Expect::Auto(&Expect::Whole(1, 20)),
+        },
+        ParamSpec { name: "trees", doc: "trees of a forest", expects: Expect::Whole(1, 10_000) },
+        ParamSpec { name: "steps", doc: "steps of training a network", expects: Expect::Whole(1, 1_000_000) },
+        ParamSpec { name: "line", doc: "try a line, or softmax regression for levels", expects: Expect::Flag },
+        ParamSpec { name: "forest", doc: "try a random forest", expects: Expect::Flag },
+        ParamSpec { name: "extra", doc: "try extremely random trees", expects: Expect::Flag },
+        ParamSpec { name: "boosting", doc: "try boosted trees", expects: Expect::Flag },
+        ParamSpec { name: "neighbours", doc: "try the nearest rows", expects: Expect::Flag },
+        ParamSpec { name: "network", doc: "try a small network", expects: Expect::Flag },
+        ParamSpec {
+            name: "rounds",
+            doc: "how often the columns of new rows are gone through",
+            expects: Expect::Whole(1, 100),
+        },
+    ],
+    preset_values: |name| {
+        let known = PRESETS.iter().any(|p| p.0 == name);
+        known.then(|| serde_json::to_value(HyperImputeParams::of_preset(name)).unwrap_or_default())
+    },
+    build: |settings: &Settings| -> Result<Box<dyn Imputer>> {
+        let params = SPEC.params(settings, HyperImputeParams::of_preset)?;
+        Ok(Box::new(MatrixImputer::new(HyperImpute { params }, settings.finish.over(Finish::default()))))
+    },
+    load: load_matrix_model::<HyperImpute>,
+};
+
+/// Columns are filled in turn, each by the learner that suits it best.
+///
+/// ```
+/// use m3impute_baselines::{HyperImpute, HyperImputeParams};
+/// use m3impute_core::{Column, ColumnSpec, Finish, Imputer, Kind, MatrixImputer, Run, Schema, Table};
+///
+/// let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), ColumnSpec::new("y", Kind::Continuous)])?;
+/// let x = Column::numbers((0..40).map(|i| Some(f64::from(i))));
+/// let y = Column::numbers((0..40).map(|i| (i % 10 != 7).then_some(3.0 * f64::from(i) + 2.0)));
+/// let table = Table::new(schema, vec![x, y])?;
+/// let method = HyperImpute { params: HyperImputeParams::default() };
+/// let filled = MatrixImputer::new(method, Finish::default()).impute(&table, &mut Run::new(0, 1)?)?;
+/// assert!((filled.table.number(17, 1) - 53.0).abs() < 0.1);
+/// assert!(filled.notes[0].contains("line"));
+/// # Ok::<(), m3impute_core::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct HyperImpute {
+    /// The parameters.
+    pub params: HyperImputeParams,
+}
+
+/// Whether a model for new rows is wanted, beside the answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Want {
+    Answers,
+    Model,
+}
+
+/// How many nodes the forests for new rows have together where they would have more: about 100 MB.
+const KEPT_NODES: usize = 6_000_000;
+/// As published, numbers with fewer values are classes; a hole counts as a value.
+const CLASSES_BELOW: usize = 5;
+
+impl MatrixMethod for HyperImpute {
+    type Model = Learners;
+    type Params = HyperImputeParams;
+    const SPEC: &'static MethodSpec = &SPEC;
+
+    fn params(&self) -> &HyperImputeParams {
+        &self.params
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
+    }
+
+    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Learners>> {
+        self.learn(data, run, Want::Model)
+    }
+
+    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Answer> {
+        let Learnt { notes, .. } = self.learn(data, run, Want::Answers)?;
+        Ok(Answer { notes, ..Answer::default() })
+    }
+}
+
+impl HyperImpute {
+    fn learn(&self, data: &mut Encoded, run: &mut Run, want: Want) -> Result<Learnt<Learners>> {
+        let (w, published) = (data.width(), self.params.search == Search::Published);
+        let columns: Vec<Column> = (0..w)
+            .map(|f| {
+                let holes = usize::from(data.missing_in(f) > 0);
+                let coded_below = if published { CLASSES_BELOW - holes } else { 0 };
+                Column::of(&data.observed_values(f), levels_of(data.features[f].meaning), coded_below)
+            })
+            .collect();
+        let tasks: Vec<Task> = (0..w).map(|f| columns[f].task(data.rows - data.missing_in(f), !published)).collect();
+        let mut order: Vec<usize> = (0..w).collect();
+        order.sort_by_key(|&f| if data.missing_in(f) == 0 { usize::MAX } else { data.missing_in(f) });
+        let open: Vec<usize> = order.iter().copied().filter(|&f| data.missing_in(f) > 0).collect();
+
+        let mut notes = Vec::new();
+        let (state, mut learners) = if published {
+            let done = published::iterate(&self.params, data, &columns, &tasks, &open, run)?;
+            order.splice(..open.len(), done.order);
+            notes.extend(done.notes);
+            notes.extend(chosen(data, &open, |f| done.recipes[f].map(|r| (r, None))));
+            (done.state, done.learners)
+        } else {
+            let found = search::search(&self.params, data, &columns, &tasks, &open, run)?;
+            let done = self.sweep(data, &columns, &tasks, &open, &found, run)?;
+            notes.extend(found.notes);
+            notes.extend(done.2);
+            let answered = |f: usize| done.1[f].as_ref().map(|_| (found.recipes[f].0, found.errors[f]));
+            notes.extend(chosen(data, &open, answered));
+            (done.0, done.1)
+        };
+        for &f in open.iter().filter(|&&f| learners[f].is_some()) {
+            for &i in &state.holes[f] {
+                let at = i as usize * w + f;
+                data.x[at] = columns[f].write(state.x()[at]);
+            }
+        }
+        if want == Want::Model {
+            self.learn_complete_columns(
+                &state,
+                &columns,
+                &tasks,
+                &order[open.len()..],
+                &mut learners,
+                &mut notes,
+                run,
+            )?;
+            learners.iter_mut().flatten().for_each(|learner| trim(learner, w));
+        }
+        Ok(Learnt { model: Learners { rounds: self.params.rounds, columns, order, learners }, notes })
+    }
+
+    /// The table again from the start, now with every observed cell, by the learners that were found.
+    fn sweep(
+        &self,
+        data: &Encoded,
+        columns: &[Column],
+        tasks: &[Task],
+        open: &[usize],
+        found: &Found,
+        run: &mut Run,
+    ) -> Result<(State, Vec<Option<Learner>>, Vec<String>)> {
+        let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
+        let mut state = State::start(data, columns);
+        let mut learners: Vec<Option<Learner>> = columns.iter().map(|_| None).collect();
+        let mut notes = Vec::new();
+        'sweeps: for sweep in 0..found.sweeps {
+            for (at, &f) in open.iter().enumerate() {
+                run.report("sweeps", (sweep * open.len() + at) as u64, (found.sweeps * open.len()) as u64, "");
+                let (recipe, rounds) = found.recipes[f];
+                // What the next sweep fills anew needs fewer trees.
+                let last = sweep + 1 == found.sweeps;
+                let trees = if last { self.params.trees } else { self.params.trees.div_ceil(2) };
+                let effort = Effort { trees, steps: self.params.steps, rounds };
+                let scene = state.scene(f, &tasks[f], &levels, &state.shown[f]);
+                let index = (sweep * columns.len() + f) as u64;
+                let Some(learner) = recipe.fit(&scene, &effort, run, "hyperimpute fit", index)? else {
+                    notes.push(format!(
+                        "the time was up in sweep {} of {}: its last {} columns keep the answers of before",
+                        sweep + 1,
+                        found.sweeps,
+                        open.len() - at
+                    ));
+                    break 'sweeps;
+                };
+                state.fill(f, &learner, run)?;
+                learners[f] = Some(learner);
+            }
+        }
+        Ok((state, learners, notes))
+    }
+
+    /// Columns without a hole may have some in new rows: they get a small forest.
+    #[allow(clippy::too_many_arguments)]
+    fn learn_complete_columns(
+        &self,
+        state: &State,
+        columns: &[Column],
+        tasks: &[Task],
+        complete: &[usize],
+        learners: &mut [Option<Learner>],
+        notes: &mut Vec<String>,
+        run: &mut Run,
+    ) -> Result<()> {
+        let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
+        let published = self.params.search == Search::Published;
+        let recipe = if published { Recipe::PublishedForest } else { Recipe::Extra };
+        let effort = Effort { trees: self.params.trees.div_ceil(4), steps: self.params.steps, rounds: None };
+        for (at, &f) in complete.iter().enumerate() {
+            run.report("complete columns", at as u64, complete.len() as u64, "");
+            let scene = state.scene(f, &tasks[f], &levels, &state.shown[f]);
+            learners[f] = recipe.fit(&scene, &effort, run, "hyperimpute complete", f as u64)?;
+            if learners[f].is_none() {
+                notes.push(format!(
+                    "the time was up: holes of new rows in {} columns that are complete here get a typical value",
+                    complete.len() - at
+                ));
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sentence about which learner fills which columns.
+fn chosen(data: &Encoded, open: &[usize], recipe: impl Fn(usize) -> Option<(Recipe, Option<f64>)>) -> Option<String> {
+    let mut by_name: Vec<(&str, Vec<usize>)> = Vec::new();
+    let mut sorted = open.to_vec();
+    sorted.sort_unstable();
+    for f in sorted {
+        let Some((recipe, _)) = recipe(f) else { continue };
+        let column = data.features[f].column + 1;
+        match by_name.iter_mut().find(|(name, _)| *name == recipe.name()) {
+            Some((_, columns)) => columns.push(column),
+            None => by_name.push((recipe.name(), vec![column])),
+        }
+    }
+    let said = |(name, columns): (&str, Vec<usize>)| {
+        let columns: Vec<String> = columns.iter().map(usize::to_string).collect();
+        format!("{name} in column {}", columns.join(", "))
+    };
+    let parts: Vec<String> = by_name.into_iter().map(said).collect();
+    (!parts.is_empty()).then(|| format!("learners: {}", parts.join("; ")))
+}
+
+/// Fewer trees, where those of all columns would make too large a model.
+fn trim(learner: &mut Learner, w: usize) {
+    if let Learner::Forest(forest) = learner {
+        let per_tree = forest.nodes() / forest.trees() + 1;
+        forest.truncate((KEPT_NODES / w / per_tree).max(10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{check_new_hole, check_saved_models, impute, settings};
+    use m3impute_core::{Column as TableColumn, ColumnSpec, Kind, Schema, Table};
+    use std::time::Duration;
+
+    /// `y` is twice `x`; `step` is 5 up to 30 and 9 above it; `side` says whether `x` is above 20.
+    fn table() -> Table {
+        let schema = Schema::new(vec![
+            ColumnSpec::new("x", Kind::Continuous),
+            ColumnSpec::new("y", Kind::Continuous),
+            ColumnSpec::new("step", Kind::Continuous),
+            ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
+        ])
+        .unwrap();
+        let x = (0..60).map(f64::from);
+        let columns = vec![
+            TableColumn::numbers(x.clone().map(Some)),
+            TableColumn::numbers(x.clone().map(|v| (v as u32 % 7 != 2).then_some(2.0 * v))),
+            TableColumn::numbers(x.clone().map(|v| (v as u32 % 11 != 5).then_some(if v > 30.0 { 9.0 } else { 5.0 }))),
+            TableColumn::codes(x.map(|v| (v as u32 % 13 != 6).then_some(u32::from(v > 20.0)))),
+        ];
+        Table::new(schema, columns).unwrap()
+    }
+
+    fn imputer(params: &[(&str, &str)]) -> Box<dyn Imputer> {
+        (SPEC.build)(&settings("default", params)).unwrap()
+    }
+
+    #[test]
+    fn each_column_gets_the_learner_that_suits_it() {
+        let out = imputer(&[("steps", "50")]).impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        for i in 0..60 {
+            let x = i as f64;
+            assert!((out.table.number(i, 1) - 2.0 * x).abs() < 0.5, "row {i}: {}", out.table.number(i, 1));
+            assert_eq!(out.table.number(i, 2), if x > 30.0 { 9.0 } else { 5.0 }, "row {i}");
+            assert_eq!(out.table.number(i, 3), f64::from(u8::from(x > 20.0)), "row {i}");
+        }
+        assert!(out.notes[0].starts_with("learners: line in column 2"), "{:?}", out.notes);
+    }
+
+    #[test]
+    fn learners_that_are_not_wanted_are_not_chosen() {
+        let params = [("line", "false"), ("boosting", "false"), ("network", "false"), ("trees", "10")];
+        let out = imputer(&params).impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(!out.notes[0].contains("line") && !out.notes[0].contains("boosting"), "{:?}", out.notes);
+        let none = ["line", "forest", "extra", "boosting", "neighbours", "network"].map(|name| (name, "false"));
+        assert!(imputer(&none).impute(&table(), &mut Run::new(0, 1).unwrap()).is_ok());
+    }
+
+    #[test]
+    fn the_published_preset_is_the_published_method() {
+        let params = HyperImputeParams::paper();
+        assert_eq!((params.search, params.sweeps, params.trees), (Search::Published, 40, 100));
+        let filled = impute(&SPEC, &settings("paper", &[]));
+        assert!((filled.number(9, 1) - 18.0).abs() < 4.0, "{}", filled.number(9, 1));
+    }
+
+    #[test]
+    fn saved_models_fill_as_before_and_new_holes_are_filled() {
+        check_saved_models(&SPEC);
+        check_new_hole(&SPEC);
+    }
+
+    #[test]
+    fn without_time_the_notes_say_so() {
+        let mut run = Run::new(0, 1).unwrap().within(Duration::ZERO);
+        let out = imputer(&[]).impute(&table(), &mut run).unwrap();
+        assert!(out.notes.iter().any(|note| note.contains("time")), "{:?}", out.notes);
+        assert_eq!(out.fallbacks.len(), 3);
+    }
+}

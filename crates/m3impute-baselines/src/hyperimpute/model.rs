@@ -1,0 +1,109 @@
+//! What HyperImpute has learnt: one learner a feature.
+
+use super::column::Column;
+use super::recipe::Learner;
+use super::state::levels_of;
+use crate::learners::ruler::Ruler;
+use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One learner a feature, and the order in which features are filled.
+#[derive(Clone, Debug)]
+pub struct Learners {
+    pub(super) rounds: usize,
+    pub(super) columns: Vec<Column>, // [w]
+    pub(super) order: Vec<usize>,
+    /// None for features that there was no time for. // [w]
+    pub(super) learners: Vec<Option<Learner>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    rounds: usize,
+    order: Vec<usize>,
+    /// Which numbers are taken as levels.
+    coded: Vec<bool>,
+    /// The kind of each feature's learner.
+    learners: Vec<Option<String>>,
+}
+
+impl MatrixModel for Learners {
+    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+        let w = self.columns.len();
+        let holes: Vec<Vec<u32>> =
+            (0..w).map(|f| (0..rows.rows as u32).filter(|&i| !rows.observed[i as usize * w + f]).collect()).collect();
+        let read = rows.x.chunks_exact(w).flat_map(|row| self.columns.iter().zip(row).map(|(c, &v)| c.read(v)));
+        let mut x: Vec<f32> = read.collect(); // [n, w]
+        for _ in 0..self.rounds {
+            for &f in &self.order {
+                let Some(learner) = &self.learners[f] else { continue };
+                let answers = learner.predict(&x, &holes[f], run)?;
+                for (&i, answer) in holes[f].iter().zip(answers) {
+                    x[i as usize * w + f] = answer;
+                }
+            }
+        }
+        for f in (0..w).filter(|&f| self.learners[f].is_some()) {
+            for &i in &holes[f] {
+                let at = i as usize * w + f;
+                rows.x[at] = self.columns[f].write(x[at]);
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
+        let starts: Vec<f32> = self.columns.iter().map(|c| c.ruler.start).collect();
+        tensors.insert("start".to_owned(), Tensor::F32(vec![starts.len()], starts));
+        let mut kinds = Vec::with_capacity(self.columns.len());
+        for (f, (column, learner)) in self.columns.iter().zip(&self.learners).enumerate() {
+            let known = column.ruler.known.clone();
+            tensors.insert(format!("{f}.known"), Tensor::F64(vec![known.len()], known));
+            kinds.push(learner.as_ref().map(|l| l.store(&format!("{f}."), tensors).to_owned()));
+        }
+        let state = State {
+            rounds: self.rounds,
+            order: self.order.clone(),
+            coded: self.columns.iter().map(|c| c.coded).collect(),
+            learners: kinds,
+        };
+        serde_json::to_value(state).unwrap_or_default()
+    }
+
+    fn restore(file: &ModelFile, width: usize) -> Result<Learners> {
+        let damaged = |reason: String| Error::ModelFile { reason };
+        let state: State = file.state()?;
+        let mut sorted = state.order.clone();
+        sorted.sort_unstable();
+        if sorted != (0..width).collect::<Vec<_>>() {
+            return Err(damaged("`order`: not each feature once".to_owned()));
+        }
+        let (shape, starts) = file.f32s("start")?;
+        let fits = state.coded.len() == width && state.learners.len() == width && shape == [width];
+        if !fits || state.rounds > 1000 {
+            return Err(damaged(format!("the state does not fit {width} features")));
+        }
+        let mut columns = Vec::with_capacity(width);
+        for (f, feature) in file.header.encoder.features().iter().enumerate() {
+            let (levels, coded, start) = (levels_of(feature.meaning), state.coded[f], starts[f]);
+            let known = file.f64s(&format!("{f}.known"))?.1;
+            let rising = known.iter().all(|k| k.is_finite()) && known.windows(2).all(|k| k[0] < k[1]);
+            let column = Column { ruler: Ruler { levels, start, known: known.to_vec() }, coded };
+            let starts_well =
+                if column.levels() > 0 { (0.0..column.levels() as f32).contains(&start) } else { start.is_finite() };
+            if !rising || !starts_well || known.is_empty() != (levels > 0) || (coded && levels > 0) {
+                return Err(damaged(format!("the values of feature {f}")));
+            }
+            columns.push(column);
+        }
+        let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
+        let mut learners = Vec::with_capacity(width);
+        for (f, kind) in state.learners.iter().enumerate() {
+            let learner = kind.as_ref().map(|kind| Learner::restore(file, &format!("{f}."), kind, f, &levels));
+            learners.push(learner.transpose()?);
+        }
+        Ok(Learners { rounds: state.rounds, columns, order: state.order, learners })
+    }
+}

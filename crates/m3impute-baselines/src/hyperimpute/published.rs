@@ -1,0 +1,222 @@
+//! The search as it was published and run: two-fold cross-validation within the iteration, and its shortcuts.
+//!
+//! The scores are those of rows whose other holes were filled by models that have seen the cell; columns borrow the
+//! learner of others that were searched before them; a learner once chosen gives way only to a higher score than any
+//! before. All of that is as it was.
+
+use super::HyperImputeParams;
+use super::column::{Column, Task};
+use super::recipe::{Effort, Learner, Recipe};
+use super::state::State;
+use crate::learners::tree::Dice;
+use m3impute_core::{Encoded, Result, Run};
+use rand::Rng;
+use rayon::prelude::*;
+
+/// Columns with fewer observed cells choose among two learners only.
+const ALL_FROM: usize = 500;
+/// Cross-validation looks at this many rows at most.
+const SCORED_ROWS: usize = 5000;
+/// Iterations without a better score before the end.
+const PATIENCE: usize = 5;
+/// A smaller change of the table ends the iterations, after so many of them.
+const SETTLED: f32 = 1e-8;
+const SETTLED_AFTER: usize = 10;
+
+/// What the iterations came to.
+pub struct Outcome {
+    pub state: State,
+    /// What filled each feature last. // [w]
+    pub learners: Vec<Option<Learner>>,
+    pub recipes: Vec<Option<Recipe>>,
+    /// The order of the last iteration.
+    pub order: Vec<usize>,
+    pub notes: Vec<String>,
+}
+
+/// Fills a table as it was published.
+///
+/// # Errors
+/// When the run is cancelled.
+pub fn iterate(
+    params: &HyperImputeParams,
+    data: &Encoded,
+    columns: &[Column],
+    tasks: &[Task],
+    open: &[usize],
+    run: &mut Run,
+) -> Result<Outcome> {
+    let w = columns.len();
+    let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
+    let mut out = Outcome {
+        state: State::start(data, columns),
+        learners: (0..w).map(|_| None).collect(),
+        recipes: vec![None; w],
+        order: open.to_vec(),
+        notes: Vec::new(),
+    };
+    let candidates = |f: usize| -> Vec<Recipe> {
+        let mut all = vec![Recipe::PublishedForest, Recipe::PublishedLine];
+        if out_of(data, f) >= ALL_FROM {
+            all.extend([Recipe::PublishedBoosting, Recipe::PublishedConstant]);
+            if params.network {
+                all.push(Recipe::PublishedNetwork);
+            }
+        }
+        all
+    };
+    let effort = Effort { trees: params.trees, steps: params.steps, rounds: None };
+    let mut winners: Vec<Option<(f64, Recipe)>> = vec![None; w];
+    let (mut best, mut worse) = (f64::NEG_INFINITY, 0);
+    for iteration in 0..params.sweeps {
+        let old = out.state.x().to_vec();
+        let mut dice = Dice::new(run.rng("hyperimpute order", iteration as u64).next_u64());
+        (0..open.len()).for_each(|k| out.order.swap(k, k + dice.below(open.len() - k)));
+        let mut chosen: Vec<(bool, Recipe)> = Vec::new();
+        let mut total = 0.0;
+        for at in 0..open.len() {
+            let f = out.order[at];
+            run.report("iterations", (iteration * open.len() + at) as u64, (params.sweeps * open.len()) as u64, "");
+            let classes = tasks[f].classes() > 0;
+            let borrowed = chosen.iter().find(|c| c.0 == classes && chosen.iter().filter(|d| d == c).count() > 1);
+            let recipe = if let Some(&(_, recipe)) = borrowed {
+                recipe
+            } else {
+                let scores = scores(&out.state, f, &tasks[f], &levels, &candidates(f), &effort, run)?;
+                let mut highest = f64::NEG_INFINITY;
+                for (recipe, score) in candidates(f).into_iter().zip(scores) {
+                    highest = highest.max(score);
+                    if winners[f].is_none_or(|w| score > w.0) {
+                        winners[f] = Some((score, recipe));
+                    }
+                }
+                total += if highest.is_finite() { highest } else { 0.0 };
+                winners[f].map_or(Recipe::PublishedLine, |w| w.1)
+            };
+            chosen.push((classes, recipe));
+            let scene = out.state.scene(f, &tasks[f], &levels, &out.state.shown[f]);
+            let index = (iteration * w + f) as u64;
+            let Some(learner) = recipe.fit(&scene, &effort, run, "hyperimpute fit", index)? else {
+                out.notes.push(format!(
+                    "the time was up in iteration {} of at most {}: its last {} columns keep the answers of before",
+                    iteration + 1,
+                    params.sweeps,
+                    open.len() - at
+                ));
+                return Ok(out);
+            };
+            out.state.fill(f, &learner, run)?;
+            out.learners[f] = Some(learner);
+            out.recipes[f] = Some(recipe);
+        }
+        let rows = old.chunks_exact(w).zip(out.state.x().chunks_exact(w));
+        let change = rows.map(|(a, b)| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f32>()).fold(0.0, f32::max);
+        if total > best {
+            (best, worse) = (total, 0);
+        } else {
+            worse += 1;
+        }
+        if (change < SETTLED && iteration > SETTLED_AFTER) || worse > PATIENCE {
+            break;
+        }
+    }
+    Ok(out)
+}
+
+fn out_of(data: &Encoded, f: usize) -> usize {
+    data.rows - data.missing_in(f)
+}
+
+/// The scores of candidates for a column by two-fold cross-validation: R2 for numbers, the area under the curve for classes.
+fn scores(
+    state: &State,
+    f: usize,
+    task: &Task,
+    levels: &[usize],
+    candidates: &[Recipe],
+    effort: &Effort,
+    run: &Run,
+) -> Result<Vec<f64>> {
+    let mut rows = state.shown[f].clone();
+    let n = rows.len();
+    // The same folds every time, as they were.
+    let mut dice = Dice::new(run.rng("hyperimpute folds", f as u64).next_u64());
+    (0..n).for_each(|k| rows.swap(k, k + dice.below(n - k)));
+    rows.truncate(SCORED_ROWS);
+    if rows.len() < 2 {
+        return Ok(vec![0.0; candidates.len()]);
+    }
+    let (first, second) = rows.split_at(rows.len() / 2);
+    let jobs: Vec<(Recipe, &[u32], &[u32])> =
+        candidates.iter().flat_map(|&c| [(c, first, second), (c, second, first)]).collect();
+    let job = |&(recipe, learnt_from, held): &(Recipe, &[u32], &[u32])| -> Result<f64> {
+        let mut learnt_from = learnt_from.to_vec();
+        learnt_from.sort_unstable();
+        let scene = state.scene(f, task, levels, &learnt_from);
+        let Some(learner) = recipe.fit(&scene, effort, run, "hyperimpute score", f as u64)? else {
+            return Ok(f64::NEG_INFINITY);
+        };
+        let truth: Vec<f32> = held.iter().map(|&i| state.x()[i as usize * levels.len() + f]).collect();
+        Ok(match task.classes() {
+            0 => r_squared(&truth, &learner.predict(state.x(), held, run)?),
+            classes => area_under_curve(&truth, &learner.scores(state.x(), held, classes, run)?, classes),
+        })
+    };
+    let done: Vec<f64> = run.install(|| jobs.par_iter().with_max_len(1).map(job).collect::<Result<_>>())?;
+    Ok(done.chunks_exact(2).map(|s| (s[0] + s[1]) / 2.0).collect())
+}
+
+/// The part of the variance that is explained.
+fn r_squared(truth: &[f32], answers: &[f32]) -> f64 {
+    let mean = truth.iter().map(|&t| f64::from(t)).sum::<f64>() / truth.len() as f64;
+    let (mut rest, mut all) = (0.0, 0.0);
+    for (&t, &a) in truth.iter().zip(answers) {
+        rest += (f64::from(t) - f64::from(a)).powi(2);
+        all += (f64::from(t) - mean).powi(2);
+    }
+    if all > 0.0 { 1.0 - rest / all } else { 0.0 }
+}
+
+/// How often a row of a class has a higher score than one of another, the mean over the classes.
+fn area_under_curve(truth: &[f32], scores: &[f32], classes: usize) -> f64 {
+    let mut areas = Vec::new();
+    for class in 0..classes {
+        let mut ranked: Vec<(f32, bool)> =
+            truth.iter().zip(scores.chunks_exact(classes)).map(|(&t, s)| (s[class], t as usize == class)).collect();
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let own = ranked.iter().filter(|r| r.1).count();
+        let others = ranked.len() - own;
+        if own == 0 || others == 0 {
+            continue;
+        }
+        let (mut below, mut pairs) = (0.0, 0.0);
+        for same in ranked.chunk_by(|a, b| a.0 == b.0) {
+            let mine = same.iter().filter(|r| r.1).count() as f64;
+            let theirs = same.len() as f64 - mine;
+            pairs += mine * (below + theirs / 2.0);
+            below += theirs;
+        }
+        areas.push(pairs / (own * others) as f64);
+    }
+    if areas.is_empty() { 0.5 } else { areas.iter().sum::<f64>() / areas.len() as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_area_is_one_for_a_perfect_ranking_and_a_half_for_none() {
+        let truth = [0.0, 0.0, 1.0, 1.0];
+        let flat = |second: [f32; 4]| second.iter().flat_map(|&s| [1.0 - s, s]).collect::<Vec<f32>>();
+        assert_eq!(area_under_curve(&truth, &flat([0.1, 0.2, 0.8, 0.9]), 2), 1.0);
+        assert_eq!(area_under_curve(&truth, &flat([0.5; 4]), 2), 0.5);
+        assert_eq!(area_under_curve(&truth, &flat([0.1, 0.8, 0.2, 0.9]), 2), 0.75);
+    }
+
+    #[test]
+    fn r_squared_is_one_for_the_truth_and_zero_for_the_mean() {
+        assert_eq!(r_squared(&[1.0, 3.0], &[1.0, 3.0]), 1.0);
+        assert_eq!(r_squared(&[1.0, 3.0], &[2.0, 2.0]), 0.0);
+    }
+}
