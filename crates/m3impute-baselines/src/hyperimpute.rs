@@ -293,7 +293,7 @@ impl HyperImpute {
                 let (recipe, rounds) = found.recipes[f];
                 // What the next sweep fills anew needs fewer trees.
                 let last = sweep + 1 == found.sweeps;
-                let trees = if last { self.params.trees } else { self.params.trees.div_ceil(2) };
+                let trees = if last { self.params.trees } else { self.params.trees.div_ceil(3) };
                 let effort = Effort { trees, steps: self.params.steps, rounds };
                 let scene = state.scene(f, &tasks[f], &levels, &state.shown[f]);
                 let index = (sweep * columns.len() + f) as u64;

@@ -230,11 +230,7 @@ impl Recipe {
         Plan {
             trees,
             growth: Growth {
-                mtry: match self {
-                    Recipe::PublishedForest => root.max(1),
-                    Recipe::Forest => w.div_ceil(3),
-                    _ => w.div_ceil(2),
-                },
+                mtry: if self == Recipe::Forest { w.div_ceil(3) } else { root.max(1) },
                 min_leaf: match self {
                     Recipe::Forest => 2.0,
                     Recipe::ExtraLarge => 6.0,
