@@ -18,6 +18,7 @@ mod factors;
 mod fixture;
 mod heldout;
 pub mod hyperimpute;
+mod in_turn;
 mod knn;
 pub mod learners;
 mod linalg;

@@ -3,6 +3,7 @@
 use super::column::Column;
 use super::recipe::Learner;
 use super::state::levels_of;
+use crate::in_turn::fill_in_turn;
 use crate::learners::ruler::Ruler;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
 use serde::{Deserialize, Serialize};
@@ -31,27 +32,11 @@ struct State {
 
 impl MatrixModel for Learners {
     fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        let w = self.columns.len();
-        let holes: Vec<Vec<u32>> =
-            (0..w).map(|f| (0..rows.rows as u32).filter(|&i| !rows.observed[i as usize * w + f]).collect()).collect();
-        let read = rows.x.chunks_exact(w).flat_map(|row| self.columns.iter().zip(row).map(|(c, &v)| c.read(v)));
-        let mut x: Vec<f32> = read.collect(); // [n, w]
-        for _ in 0..self.rounds {
-            for &f in &self.order {
-                let Some(learner) = &self.learners[f] else { continue };
-                let answers = learner.predict(&x, &holes[f], run)?;
-                for (&i, answer) in holes[f].iter().zip(answers) {
-                    x[i as usize * w + f] = answer;
-                }
-            }
-        }
-        for f in (0..w).filter(|&f| self.learners[f].is_some()) {
-            for &i in &holes[f] {
-                let at = i as usize * w + f;
-                rows.x[at] = self.columns[f].write(x[at]);
-            }
-        }
-        Ok(())
+        let read = |f: usize, v| self.columns[f].read(v);
+        let write = |f: usize, v| self.columns[f].write(v);
+        fill_in_turn(rows, self.rounds, &self.order, read, write, |f, x, holes| {
+            self.learners[f].as_ref().map(|learner| learner.predict(x, holes, run)).transpose()
+        })
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -1,5 +1,6 @@
 //! What missForest has learnt: one forest a feature.
 
+use crate::in_turn::fill_in_turn;
 use crate::learners::forest::Forest;
 use crate::learners::ruler::Ruler;
 use m3impute_core::encode::Meaning;
@@ -35,28 +36,12 @@ impl Forests {
 
 impl MatrixModel for Forests {
     fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        let w = self.rulers.len();
-        let holes: Vec<Vec<u32>> =
-            (0..w).map(|f| (0..rows.rows as u32).filter(|&i| !rows.observed[i as usize * w + f]).collect()).collect();
         // New rows may lie outside of what was seen; to a tree they are then at its edge, whatever the distance.
-        let read = rows.x.chunks_exact(w).flat_map(|row| self.rulers.iter().zip(row).map(|(r, &v)| r.read_or_start(v)));
-        let mut x: Vec<f32> = read.collect(); // [n, w]
-        for _ in 0..self.rounds {
-            for &f in &self.order {
-                let Some(forest) = &self.forests[f] else { continue };
-                let answers = forest.predict(&x, &holes[f], run)?;
-                for (&i, answer) in holes[f].iter().zip(answers) {
-                    x[i as usize * w + f] = answer;
-                }
-            }
-        }
-        for f in (0..w).filter(|&f| self.forests[f].is_some()) {
-            for &i in &holes[f] {
-                let at = i as usize * w + f;
-                rows.x[at] = self.rulers[f].write(x[at]);
-            }
-        }
-        Ok(())
+        let read = |f: usize, v| self.rulers[f].read_or_start(v);
+        let write = |f: usize, v| self.rulers[f].write(v);
+        fill_in_turn(rows, self.rounds, &self.order, read, write, |f, x, holes| {
+            self.forests[f].as_ref().map(|forest| forest.predict(x, holes, run)).transpose()
+        })
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

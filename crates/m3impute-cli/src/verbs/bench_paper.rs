@@ -51,8 +51,7 @@ pub fn paper(args: &BenchPaperArgs, manner: &Manner, cancel: &Cancel) -> Outcome
     if !args.draw_only {
         let tasks = m3impute_paper::tasks(study, &tables, &settings, &bench);
         let bar = manner.bar();
-        let watch: Arc<dyn Watch> =
-            Arc::new(OnBar { bar: bar.clone(), manner: manner.clone(), task: Mutex::default() });
+        let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), manner: *manner, task: Mutex::default() });
         let outcome = m3impute_paper::run(data, &tasks, &bench, &mut store, &MemoryProbe, cancel, &watch);
         bar.clear();
         if outcome.is_err() {
