@@ -15,12 +15,13 @@ use crate::graph::Shown;
 use crate::layers::{Gnn, Layer, Place, States};
 use crate::pass::{Linear, Pass};
 use m3impute_core::{Result, Run};
-use m3impute_nn::{Activation, Matrix, Params, Tape, Var};
+use m3impute_nn::{Activation, Matrix, Params, Tape, Var, alone};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// The samples that inference goes through at a time: few enough that the edges of a part stay in cache.
-const PART_ROWS: usize = 512;
+const PART_ROWS: usize = 128;
 
 /// How the nodes start.
 #[derive(Clone, Debug)]
@@ -158,33 +159,50 @@ impl Encoder {
             }
         });
         for (l, layer) in self.layers.iter().enumerate() {
-            let mut after = Vec::new();
+            let one = |tape: &mut Tape, p: usize, part: &Shown| {
+                tape.reset();
+                let mut pass = Pass::new(tape, params);
+                let enter = |pass: &mut Pass<'_>, l: usize| {
+                    (pass.tape.constant_shared(&samples[l][p]), pass.tape.constant_shared(&features[l]))
+                };
+                let values = pass.tape.constant_shared(&part.values);
+                let (s, f) = enter(&mut pass, 0);
+                let mut states = States { samples: s, features: f, up: Some(values), down: Some(values) };
+                for (q, earlier) in self.layers[..l].iter().enumerate() {
+                    let (s, f) = enter(&mut pass, q + 1);
+                    states = earlier.edges_between(&mut pass, part, states, s, f);
+                }
+                match layer.part(&mut pass, part, states) {
+                    Some((new, sums)) => (copy(&pass, new), copy(&pass, sums)),
+                    None => {
+                        let states = layer.forward(&mut pass, part, states);
+                        (copy(&pass, states.samples), copy(&pass, states.features))
+                    }
+                }
+            };
+            let done: Vec<Result<(Arc<Matrix>, Arc<Matrix>)>> = if in_parts {
+                // A thread a part: what a part needs stays in the cache of its processor.
+                let work = || {
+                    let parts = parts.par_iter().enumerate();
+                    let checked = |tape: &mut Tape, (p, part)| run.check().map(|()| alone(|| one(tape, p, part)));
+                    parts.map_init(Tape::inference, checked).collect()
+                };
+                run.install(work)
+            } else {
+                run.check()?;
+                vec![Ok(run.install(|| one(tape, 0, &parts[0])))]
+            };
+            let mut after = Vec::with_capacity(parts.len());
             let mut means = Matrix::zeros(0, 0); // [m, d]
             let mut whole = None;
-            for (p, part) in parts.iter().enumerate() {
-                run.check()?;
-                run.install(|| {
-                    tape.reset();
-                    let mut pass = Pass::new(tape, params);
-                    let enter = |pass: &mut Pass<'_>, l: usize| {
-                        (pass.tape.constant_shared(&samples[l][p]), pass.tape.constant_shared(&features[l]))
-                    };
-                    let values = pass.tape.constant_shared(&part.values);
-                    let (s, f) = enter(&mut pass, 0);
-                    let mut states = States { samples: s, features: f, up: Some(values), down: Some(values) };
-                    for (q, earlier) in self.layers[..l].iter().enumerate() {
-                        let (s, f) = enter(&mut pass, q + 1);
-                        states = earlier.edges_between(&mut pass, part, states, s, f);
-                    }
-                    if let Some((new, sums)) = layer.part(&mut pass, part, states) {
-                        after.push(copy(&pass, new));
-                        add(&mut means, pass.tape.value(sums));
-                    } else {
-                        let states = layer.forward(&mut pass, part, states);
-                        after.push(copy(&pass, states.samples));
-                        whole = Some(copy(&pass, states.features));
-                    }
-                });
+            for done in done {
+                let (new, of_features) = done?;
+                after.push(new);
+                if in_parts {
+                    add(&mut means, &of_features);
+                } else {
+                    whole = Some(of_features);
+                }
             }
             let new = whole.unwrap_or_else(|| {
                 run.install(|| {

@@ -12,8 +12,9 @@ use crate::pass::Pass;
 use crate::peers::unit;
 use crate::units::{PeerTables, Peers};
 use m3impute_core::{Cancel, Result, Run};
-use m3impute_nn::{Matrix, Params, Tape, Var};
+use m3impute_nn::{Matrix, Params, Tape, Var, alone};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ use std::sync::Arc;
 const MOST_ROWS: usize = 64 * 1024;
 /// As many have the chunks that they are cut into when there are more.
 const CHUNK_ROWS: usize = 12 * 1024;
+/// And those that a thread fills at a time.
+const FILL_ROWS: usize = 2 * 1024;
 
 /// How the nodes start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +65,7 @@ pub struct Model {
     /// The head.
     pub head: Head,
     /// See [`MOST_ROWS`] and [`CHUNK_ROWS`].
-    chunk_rows: [usize; 2],
+    chunk_rows: [usize; 3],
 }
 
 /// What a chunk adds to the gradients of the tables.
@@ -89,7 +92,7 @@ impl Model {
         };
         let levels: Arc<[u32]> = levels.as_slice().into();
         let head = Head::new(&mut params, variant, (levels.len(), width, peers), &levels, rng);
-        Model { architecture, params, encoder, head, chunk_rows: [MOST_ROWS, CHUNK_ROWS] }
+        Model { architecture, params, encoder, head, chunk_rows: [MOST_ROWS, CHUNK_ROWS, FILL_ROWS] }
     }
 
     /// Its shape.
@@ -203,32 +206,43 @@ impl Model {
             let known = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
             known.map(|p| [p.relevance, p.masked].map(|var| Arc::new(tape.value(var).clone())))
         });
-        let mut values = Vec::with_capacity(targets.len());
-        let chunk = self.chunk(usize::MAX);
-        for from in (0..targets.len()).step_by(chunk) {
-            run.check()?;
+        let chunk = self.cells_of(self.chunk_rows[2]);
+        let starts: Vec<usize> = (0..targets.len()).step_by(chunk).collect();
+        let one = |tape: &mut Tape, from: usize| {
+            tape.reset();
             let cells = from..(from + chunk).min(targets.len());
-            values.extend(run.install(|| {
-                tape.reset();
-                let plan = Plan::new(patterns, targets, peers.as_ref(), cells, false);
-                let mut pass = Pass::new(tape, &self.params);
-                let [samples, features] = embeddings.each_ref().map(|x| pass.tape.constant_shared(x));
-                let peers = known.as_ref().map(|known| {
-                    let [relevance, masked] = known.each_ref().map(|x| pass.tape.constant_shared(x));
-                    PeerTables { relevance, masked }
-                });
-                let answer = self.head.predict(&mut pass, Tables { samples, features, peers }, &plan);
-                self.head.values(&mut pass, answer, &plan)
-            }));
+            let plan = Plan::new(patterns, targets, peers.as_ref(), cells, false);
+            let mut pass = Pass::new(tape, &self.params);
+            let [samples, features] = embeddings.each_ref().map(|x| pass.tape.constant_shared(x));
+            let peers = known.as_ref().map(|known| {
+                let [relevance, masked] = known.each_ref().map(|x| pass.tape.constant_shared(x));
+                PeerTables { relevance, masked }
+            });
+            let answer = self.head.predict(&mut pass, Tables { samples, features, peers }, &plan);
+            self.head.values(&mut pass, answer, &plan)
+        };
+        // A thread a chunk: what a chunk needs stays in the cache of its processor.
+        let parts: Vec<Result<Vec<f32>>> = run.install(|| {
+            let checked = |tape: &mut Tape, &from: &usize| run.check().map(|()| alone(|| one(tape, from)));
+            starts.par_iter().map_init(Tape::inference, checked).collect()
+        });
+        let mut values = Vec::with_capacity(targets.len());
+        for part in parts {
+            values.extend(part?);
         }
         Ok(values)
     }
 
-    /// How many of so many cells are predicted at a time.
+    /// How many of so many cells a step predicts at a time.
     fn chunk(&self, cells: usize) -> usize {
-        let peers = if self.architecture.variant.has_peers() { self.architecture.peers } else { 0 };
-        let [most, part] = self.chunk_rows.map(|rows| (rows * 128 / self.architecture.width / (1 + peers)).max(8));
+        let [most, part] = [self.chunk_rows[0], self.chunk_rows[1]].map(|rows| self.cells_of(rows));
         if cells <= most { most } else { part }
+    }
+
+    /// How many cells have so many rows of 128 numbers.
+    fn cells_of(&self, rows: usize) -> usize {
+        let peers = if self.architecture.variant.has_peers() { self.architecture.peers } else { 0 };
+        (rows * 128 / self.architecture.width / (1 + peers)).max(8)
     }
 }
 
@@ -305,7 +319,7 @@ mod tests {
                     model.params.ids().flat_map(|id| model.params.grad(id).as_slice().to_vec()).collect();
                 (loss, values, grads)
             };
-            let (whole, chunked) = (run([MOST_ROWS, CHUNK_ROWS]), run([1, 1]));
+            let (whole, chunked) = (run([MOST_ROWS, CHUNK_ROWS, FILL_ROWS]), run([1, 1, 1]));
             assert!((whole.0 - chunked.0).abs() < 1e-6, "{variant:?}");
             assert_eq!(whole.1, chunked.1, "{variant:?}");
             let largest = whole.2.iter().fold(0.0f32, |m, g| m.max(g.abs()));
@@ -321,7 +335,7 @@ mod tests {
         let cells = cells();
         let (shown, targets) = (Shown::new(&cells, 1e-4), targets(&cells));
         let mut model = Model::new(architecture(Variant::Full, vec![0; 3]), &mut ChaCha8Rng::seed_from_u64(4));
-        model.chunk_rows = [1, 1];
+        model.chunk_rows = [1, 1, 1];
         let cancel = Cancel::default();
         cancel.cancel();
         let batch = (&shown, &targets, &cells.values[..]);

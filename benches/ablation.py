@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What each part of the refined `m3` is worth: the same runs without it.
+
+    cargo build --release -p m3impute-gnn --examples
+    python3 benches/ablation.py --data ../shared --rows docs/results/ablation.csv > docs/results/ablation.md
+    python3 benches/ablation.py --data ../shared --rows docs/results/ablation.csv --name "no residuals"   # a changed build
+    python3 benches/ablation.py --rows docs/results/ablation.csv --draw-only > docs/results/ablation.md
+
+Runs `examples/ablate` on five tables with three seeds (preset `fast`, one thread) and appends a row a run; what is there
+already is not run again. With `--name`, one setting alone is run, with the build as it is: for what no key of the program
+leaves out. The table is drawn from the rows. Errors are MAE x10 over the hidden cells of the mask, columns scaled by their
+complete range; nothing is chosen by them: the last column is the error on held-out observed cells, which is what choices go
+by.
+"""
+import argparse, csv, subprocess, sys
+from pathlib import Path
+from statistics import mean, stdev
+
+TABLES = ["yacht", "concrete", "housing", "energy", "diabetes"]
+WHOLE = "as it is"
+SETTINGS = {
+    WHOLE: [],
+    "no value embedding": ["knots=2"],
+    "no cross-entropy": ["entropy=0"],
+    "fixed dropping": ["low=0.5", "high=0.5"],
+    "no lines": ["lines=0"],
+    "no average of weights": ["ema=0"],
+    "no dropout": ["dropout=0"],
+    "no graph layers": ["layers=0"],
+    "networks alone": ["stages=0"],
+    "one network": ["nets=1"],
+}
+FIELDS = ["setting", "keys", "table", "mask", "seed", "mae10", "held_mae10", "seconds", "commit"]
+
+
+def run(a, setting, keys, table, seed, commit):
+    command = [a.exe, "--table", a.data / "datasets" / f"{table}.csv", "--mask", a.data / "masks" / f"{table}.{a.mask}.txt",
+               "--preset", "fast", "--seed", seed, "--threads", 1, *keys]
+    line = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout.strip().splitlines()[-1]
+    *_, hidden, held, _, seconds = line.split(",")
+    return dict(setting=setting, keys=" ".join(keys), table=table, mask=a.mask, seed=seed, mae10=hidden, held_mae10=held,
+                seconds=seconds, commit=commit)
+
+
+def spoken(values):
+    return f"{mean(values):.3f} ± {stdev(values):.3f}" if len(values) > 1 else f"{mean(values):.3f}"
+
+
+def draw(rows):
+    settings = list(dict.fromkeys(r["setting"] for r in rows))
+    of = lambda s, t, key: [float(r[key]) for r in rows if (r["setting"], r["table"]) == (s, t)]
+    print("| | " + " | ".join(TABLES) + " | error, whole = 1 | held-out error, whole = 1 |")
+    print("| --- |" + " ---: |" * (len(TABLES) + 2))
+    for s in settings:
+        there = [t for t in TABLES if of(s, t, "mae10")]
+        share = lambda key: mean(mean(of(s, t, key)) / mean(of(WHOLE, t, key)) for t in there)
+        cells = [spoken(of(s, t, "mae10")) if t in there else "" for t in TABLES]
+        print(f"| {s} | " + " | ".join(cells) + f" | {share('mae10'):.3f} | {share('held_mae10'):.3f} |")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--data", type=Path)
+    p.add_argument("--rows", type=Path, required=True)
+    p.add_argument("--mask", default="mcar30")
+    p.add_argument("--seeds", default="0,1,2")
+    p.add_argument("--exe", default="target/release/examples/ablate")
+    p.add_argument("--name")
+    p.add_argument("--draw-only", action="store_true")
+    a = p.parse_args()
+    rows = list(csv.DictReader(open(a.rows))) if a.rows.exists() else []
+    if not a.draw_only:
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+        done = {(r["setting"], r["table"], int(r["seed"])) for r in rows}
+        for setting, keys in ({a.name: []} if a.name else SETTINGS).items():
+            for table in TABLES:
+                for seed in map(int, a.seeds.split(",")):
+                    if (setting, table, seed) in done:
+                        continue
+                    rows.append(run(a, setting, keys, table, seed, commit))
+                    print(rows[-1], file=sys.stderr)
+                    with open(a.rows, "w", newline="") as f:
+                        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
+                        out.writeheader()
+                        out.writerows(rows)
+    draw(rows)
+
+
+if __name__ == "__main__":
+    main()
