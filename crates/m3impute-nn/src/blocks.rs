@@ -47,9 +47,15 @@ pub(crate) const ELEMENTS: usize = 32 * 1024;
 /// Most partial sums of a gradient that is summed over all rows.
 const MOST_PARTIALS: usize = 32;
 
-/// Rows of one block of a matrix product whose wider side is `width`.
-pub(crate) fn product_rows(width: usize) -> usize {
-    (ELEMENTS / width.max(1)).clamp(64, 1024).next_multiple_of(16)
+/// Rows of one block of a matrix product of so many rows whose wider side is `width`. A few blocks are cut alike and into
+/// a multiple of four, so that two or four threads have the same to do.
+pub(crate) fn product_rows(rows: usize, width: usize) -> usize {
+    let most = (ELEMENTS / width.max(1)).clamp(64, 1024).next_multiple_of(16);
+    let count = rows.div_ceil(most);
+    if count <= 1 || count > 6 {
+        return most;
+    }
+    rows.div_ceil(count.next_multiple_of(4)).next_multiple_of(16).clamp(64, most)
 }
 
 /// Rows of one block of row-wise work on `cols` columns.

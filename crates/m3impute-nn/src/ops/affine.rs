@@ -175,7 +175,7 @@ impl Tape {
 
         let mut out = self.buffer(rows * cols);
         let mut slope = epilogue.slope_buffer(self, rows * cols, needs_grad);
-        let block = blocks::product_rows(widest);
+        let block = blocks::product_rows(rows, widest);
         let tape = &*self;
         blocks::each_pair(rows * widest, (&mut out, block * cols), (&mut slope, block * cols), |i, out, slope| {
             let from = i * block;

@@ -103,7 +103,7 @@ impl Tape {
         let (input, weight) = (self.value(x).as_slice(), self.value(w).as_slice());
         let bias = b.map(|b| self.value(b).as_slice());
 
-        let pieces = pieces(inverse, blocks::product_rows(k.max(out)));
+        let pieces = pieces(inverse, blocks::product_rows(rows, k.max(out)));
         let products = if inverse.sorted { &mut result } else { &mut by_group };
         let tasks: Vec<_> = pieces.iter().zip(parts(products, &pieces, out)).collect();
         blocks::run(rows * k.max(out), tasks, |(piece, result)| {
@@ -150,7 +150,7 @@ impl Grouped {
         }
         let (x, w) = (back.value(self.x), back.value(self.w).as_slice());
         let (x, k) = (x.as_slice(), x.cols());
-        let block = blocks::product_rows(k.max(out));
+        let block = blocks::product_rows(rows, k.max(out));
         let pieces = pieces(inverse, blocks::chunk_rows(rows, block));
         let size = out * k;
         let (wants_x, wants_w) = (back.needs_grad(self.x), back.needs_grad(self.w));

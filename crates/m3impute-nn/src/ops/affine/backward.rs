@@ -114,7 +114,7 @@ impl Pass<'_> {
             Some((Input::Mul(_), ..)) if wants_dx => (back.pool.take(rows * k), Write::Set),
             _ => (Vec::new(), Write::Set),
         };
-        let block = blocks::product_rows(cols.max(k));
+        let block = blocks::product_rows(rows, cols.max(k));
         let chunk = blocks::chunk_rows(rows, block);
         let chunks = rows.div_ceil(chunk);
         let dw_len = if dw_var.is_some() { w.len() } else { 0 };
