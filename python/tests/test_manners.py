@@ -16,7 +16,15 @@ import pytest
 import m3impute
 
 #: A request that works for minutes.
-LONG = {"method": "m3", "preset": "paper", "params": {"epochs": 1_000_000}}
+LONG = {"method": "m3", "preset": "paper", "params": {"epochs": 1_000_000}, "max_seconds": 60}
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C is heard, also where the tests run in the background of a shell, which makes programs deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -30,7 +38,7 @@ def large() -> np.ndarray:
 @pytest.mark.parametrize(
     "request_", [LONG, {"method": "missforest", "params": {"trees": 3000}}], ids=lambda request: request["method"]
 )
-def test_ctrl_c_stops_within_a_second(large, request_):
+def test_ctrl_c_stops_within_a_second(large, request_, interruptible):
     begun = []
     threading.Timer(1.0, lambda: (begun.append(time.monotonic()), os.kill(os.getpid(), signal.SIGINT))).start()
     with pytest.raises(KeyboardInterrupt):
