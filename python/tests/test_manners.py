@@ -121,7 +121,7 @@ def test_threads_do_not_change_a_bit(large):
 
 def test_a_spent_budget_is_a_warning_with_a_name(large):
     with pytest.warns(m3impute.BudgetWarning, match="time"):
-        filled = m3impute.impute(large, **LONG, max_seconds=0.5)
+        filled = m3impute.impute(large, **(LONG | {"max_seconds": 0.5}))
     assert not np.isnan(filled).any()
 
 
