@@ -1,6 +1,6 @@
 """What a call from Python costs beside the same work by the command line: 100,000 rows of 20 columns, in processor time.
 
-    target/python/bin/python benches/overhead.py [--methods mice,softimpute] [--repeats 3]
+    target/python/bin/python benches/overhead.py [--methods mice,softimpute] [--repeats 7]
 
 Both fill the same table with the same seed, on one thread; the command line reads and writes an Arrow file, Python gets
 and gives a frame of pandas. The least of the repeats counts. `./test` makes the environment and both programs.
@@ -49,7 +49,7 @@ def by_call(method: str, frame: pd.DataFrame) -> tuple[float, pd.DataFrame]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default="mice,softimpute")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=7)
     args = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT)
     print(f"commit {commit.stdout.strip()}, {platform.machine()}, Python {platform.python_version()}")
