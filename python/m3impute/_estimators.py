@@ -461,9 +461,12 @@ _PARAMETERS = """preset : str, optional
 
 def _held_out(known: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """What a method says of itself, under the names of :attr:`scores_`."""
-    keys = {"cells": "cells", "measure": "measure", "error": "error", "typical": "baseline", "best": "best"}
-    keys["mixture"] = "mixture"
-    return {score["column"]: {to: score[key] for key, to in keys.items()} for score in known}
+    names = {"typical": "baseline"}
+    left_out = {"column", "kind"}
+    return {
+        score["column"]: {names.get(key, key): value for key, value in score.items() if key not in left_out}
+        for score in known
+    }
 
 
 class Imputer(_Imputer):

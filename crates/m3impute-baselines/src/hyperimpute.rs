@@ -9,6 +9,8 @@ mod recipe;
 mod search;
 mod state;
 
+use crate::in_turn::trim;
+use crate::learners::ruler::levels_of;
 use column::{Column, Task};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
@@ -19,7 +21,7 @@ pub use model::Learners;
 use recipe::{Effort, Learner, Recipe};
 use search::Found;
 use serde::{Deserialize, Serialize};
-use state::{State, levels_of};
+use state::State;
 
 /// How the learner of a column is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,8 +195,6 @@ enum Want {
     Model,
 }
 
-/// How many nodes the forests for new rows have together where they would have more: about 100 MB.
-const KEPT_NODES: usize = 6_000_000;
 /// As published, numbers with fewer values are classes; a hole counts as a value.
 const CLASSES_BELOW: usize = 5;
 
@@ -268,7 +268,11 @@ impl HyperImpute {
                 &mut notes,
                 run,
             )?;
-            learners.iter_mut().flatten().for_each(|learner| trim(learner, w));
+            for learner in learners.iter_mut().flatten() {
+                if let Learner::Forest(forest) = learner {
+                    trim(forest, w);
+                }
+            }
         }
         Ok(Learnt { model: Learners { rounds: self.params.rounds, columns, order, learners }, notes })
     }
@@ -364,14 +368,6 @@ fn chosen(data: &Encoded, open: &[usize], recipe: impl Fn(usize) -> Option<(Reci
     };
     let parts: Vec<String> = by_name.into_iter().map(said).collect();
     (!parts.is_empty()).then(|| format!("learners: {}", parts.join("; ")))
-}
-
-/// Fewer trees, where those of all columns would make too large a model.
-fn trim(learner: &mut Learner, w: usize) {
-    if let Learner::Forest(forest) = learner {
-        let per_tree = forest.nodes() / forest.trees() + 1;
-        forest.truncate((KEPT_NODES / w / per_tree).max(10));
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 
 mod model;
 
+use crate::in_turn::trim;
 use crate::learners::forest::{Aggregate, Forest, Frame, Plan};
-use crate::learners::ruler::Ruler;
+use crate::learners::ruler::{Ruler, levels_of};
 use crate::learners::tree::{Dice, Growth};
-use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
+use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Answer, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     Result, Run, Settings, load_matrix_model,
@@ -209,16 +210,6 @@ impl MatrixMethod for MissForest {
     }
 }
 
-/// The levels of a feature; 0 for numbers.
-fn levels(meaning: Meaning) -> usize {
-    match meaning {
-        Meaning::Category(levels) => levels as usize,
-        Meaning::Number | Meaning::Flag(_) => 0,
-    }
-}
-
-/// How many trees are kept for new rows where all of them would be too large: about 100 MB at most.
-const KEPT_NODES: usize = 6_000_000;
 /// Columns with fewer observed cells are not tuned: there is nothing to tell good from bad.
 const TUNE_FROM: usize = 30;
 /// The share of the time that tuning may take, where the time is limited.
@@ -252,7 +243,7 @@ type Change = [Option<f64>; 2];
 impl<'a> Sweeps<'a> {
     fn start(params: &'a MissForestParams, data: &Encoded) -> Sweeps<'a> {
         let w = data.width();
-        let kinds: Vec<usize> = data.features.iter().map(|f| levels(f.meaning)).collect();
+        let kinds: Vec<usize> = data.features.iter().map(|f| levels_of(f.meaning)).collect();
         let rulers: Vec<Ruler> = (0..w).map(|f| Ruler::of(&data.observed_values(f), kinds[f])).collect();
         let (shown, holes): (Vec<Vec<u32>>, Vec<Vec<u32>>) =
             (0..w).map(|f| (0..data.rows as u32).partition(|&i| data.observed[i as usize * w + f])).unzip();
@@ -291,7 +282,7 @@ impl<'a> Sweeps<'a> {
                 self.frame.set(f, &self.holes[f], &answers);
                 self.answered[f] = true;
                 if keep {
-                    self.trim(&mut forest);
+                    trim(&mut forest, self.rulers.len());
                     old_forests[f] = self.forests[f].replace(forest);
                 }
                 run.report("sweeps", (sweep * open.len() + at + 1) as u64, (sweeps * open.len()) as u64, "");
@@ -424,7 +415,7 @@ impl<'a> Sweeps<'a> {
                 ));
                 break;
             };
-            self.trim(&mut forest);
+            trim(&mut forest, self.rulers.len());
             self.forests[f] = Some(forest);
         }
         Ok(())
@@ -438,12 +429,6 @@ impl<'a> Sweeps<'a> {
             self.notes
                 .push(format!("the model keeps {kept} or more of {} trees a column for new rows", self.params.trees));
         }
-    }
-
-    /// Fewer trees, where those of all columns would make too large a model.
-    fn trim(&self, forest: &mut Forest) {
-        let per_tree = forest.nodes() / forest.trees() + 1;
-        forest.truncate((KEPT_NODES / self.rulers.len() / per_tree).max(10));
     }
 
     fn change_since(&self, old: &Frame) -> Change {

@@ -90,6 +90,8 @@ pub struct Store {
     file: File,
     rows: Vec<Row>,
     keys: HashSet<String>,
+    /// Whether the names of the columns are still to be written, with the first row.
+    is_blank: bool,
 }
 
 impl Store {
@@ -126,16 +128,7 @@ impl Store {
             })?);
         }
         let keys = rows.iter().map(Row::key).collect();
-        let mut store = Store { path: path.to_owned(), file, rows, keys };
-        if whole == 0 {
-            store.write_header()?;
-        }
-        Ok(store)
-    }
-
-    fn write_header(&mut self) -> Result<()> {
-        let names = HEADER.join(",") + "\n";
-        self.append(names.as_bytes())
+        Ok(Store { path: path.to_owned(), file, rows, keys, is_blank: whole == 0 })
     }
 
     /// The rows so far.
@@ -156,13 +149,14 @@ impl Store {
         if !self.keys.insert(row.key()) {
             return Ok(());
         }
-        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+        let mut writer = csv::WriterBuilder::new().has_headers(self.is_blank).from_writer(Vec::new());
         let line = writer
             .serialize(&row)
             .map_err(|e| e.to_string())
             .and_then(|()| writer.into_inner().map_err(|e| e.to_string()));
         let line = line.map_err(|reason| Error::Rows { file: self.path.clone(), reason, hint: "this is a bug" })?;
         self.append(&line)?;
+        self.is_blank = false;
         self.rows.push(row);
         Ok(())
     }
@@ -180,33 +174,33 @@ impl Store {
     }
 }
 
-const HEADER: [&str; 21] = [
-    "table",
-    "mask",
-    "holes",
-    "method",
-    "preset",
-    "settings",
-    "seed",
-    "scale",
-    "way",
-    "max_seconds",
-    "cells",
-    "mae10",
-    "rmse10",
-    "label_mae",
-    "seconds",
-    "fill_seconds",
-    "peak_bytes",
-    "version",
-    "commit",
-    "machine",
-    "error",
-];
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    const HEADER: [&str; 21] = [
+        "table",
+        "mask",
+        "holes",
+        "method",
+        "preset",
+        "settings",
+        "seed",
+        "scale",
+        "way",
+        "max_seconds",
+        "cells",
+        "mae10",
+        "rmse10",
+        "label_mae",
+        "seconds",
+        "fill_seconds",
+        "peak_bytes",
+        "version",
+        "commit",
+        "machine",
+        "error",
+    ];
 
     pub(crate) fn row(table: &str, method: &str, seed: u64, mae10: f64) -> Row {
         Row {

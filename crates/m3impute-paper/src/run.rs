@@ -278,7 +278,7 @@ impl m3impute_eval::Watch for Kept {
 pub fn chosen_tables(study: &Study, named: Option<&[String]>, there: &[&str]) -> Result<Vec<String>> {
     let unknown = |name: &str| Error::Unknown { what: "table", got: name.to_owned(), known: there.join(", ") };
     let Some(named) = named else {
-        return Ok(study.tables.iter().filter(|t| there.contains(t)).map(|t| (*t).to_owned()).collect());
+        return Ok(study.tables().into_iter().filter(|t| there.contains(t)).map(str::to_owned).collect());
     };
     named
         .iter()

@@ -2,9 +2,8 @@
 
 use super::column::Column;
 use super::recipe::Learner;
-use super::state::levels_of;
 use crate::in_turn::fill_in_turn;
-use crate::learners::ruler::Ruler;
+use crate::learners::ruler::{Ruler, levels_of};
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,7 +4,6 @@ use super::column::{Column, Task};
 use super::recipe::{Learner, Scene};
 use crate::learners::boosting::Inputs;
 use crate::learners::forest::Frame;
-use m3impute_core::encode::Meaning;
 use m3impute_core::{Encoded, Result, Run};
 
 /// A table without holes, as every learner wants it, and where its holes were.
@@ -16,14 +15,6 @@ pub struct State {
     pub shown: Vec<Vec<u32>>,
     /// See `shown`. // [w]
     pub holes: Vec<Vec<u32>>,
-}
-
-/// The levels of a feature; 0 for numbers.
-pub fn levels_of(meaning: Meaning) -> usize {
-    match meaning {
-        Meaning::Category(levels) => levels as usize,
-        Meaning::Number | Meaning::Flag(_) => 0,
-    }
 }
 
 impl State {

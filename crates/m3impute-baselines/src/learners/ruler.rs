@@ -1,5 +1,6 @@
 //! A feature's numbers as the 32-bit floats on which trees work, and back.
 
+use m3impute_core::encode::Meaning;
 use serde::{Deserialize, Serialize};
 
 /// How a feature is read and written. Numbers are brought to [0, 1], so that 32 bits tell them apart; an observed number
@@ -18,6 +19,14 @@ pub struct Ruler {
     pub start: f32,
     /// The distinct observed numbers, rising. Empty for levels.
     pub known: Vec<f64>,
+}
+
+/// The levels of a feature; 0 for numbers.
+pub fn levels_of(meaning: Meaning) -> usize {
+    match meaning {
+        Meaning::Category(levels) => levels as usize,
+        Meaning::Number | Meaning::Flag(_) => 0,
+    }
 }
 
 impl Ruler {

@@ -2,8 +2,7 @@
 
 use crate::in_turn::fill_in_turn;
 use crate::learners::forest::Forest;
-use crate::learners::ruler::Ruler;
-use m3impute_core::encode::Meaning;
+use crate::learners::ruler::{Ruler, levels_of};
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,13 +69,8 @@ impl MatrixModel for Forests {
         if sorted != (0..width).collect::<Vec<_>>() {
             return Err(damaged("`order`: not each feature once".to_owned()));
         }
-        let expected: Vec<usize> = file
-            .header
-            .encoder
-            .features()
-            .iter()
-            .map(|f| if let Meaning::Category(levels) = f.meaning { levels as usize } else { 0 })
-            .collect();
+        let features = file.header.encoder.features();
+        let expected: Vec<usize> = features.iter().map(|f| levels_of(f.meaning)).collect();
         let (shape, starts) = file.f32s("start")?;
         if state.levels != expected || state.learnt.len() != width || shape != [width] || state.rounds > 1000 {
             return Err(damaged(format!("the state does not fit {width} features")));
