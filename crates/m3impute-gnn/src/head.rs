@@ -14,7 +14,7 @@
 //! absolute value of the similarities. Softmax and cross-entropy for columns with levels are an option here: `P` is then
 //! a map of its own for each such column.
 
-use crate::graph::{Distinct, Patterns};
+use crate::graph::Patterns;
 use crate::pass::{Linear, Pass};
 use crate::units::{Contexts, Fcu, Pairings, PeerTables, Peers, Scu};
 use m3impute_nn::{Activation, Classes, Index, Matrix, ParamId, Params, Term, Var};
@@ -106,7 +106,7 @@ pub struct Plan {
     pub rows: Option<UsedRows>,
 }
 
-/// The rows of whole tables that some cells refer to.
+/// The rows of whole tables that some cells refer to, in increasing order.
 #[derive(Debug)]
 pub struct UsedRows {
     /// Of the embeddings of samples.
@@ -203,11 +203,16 @@ struct Rows {
 
 impl Rows {
     fn new(numbers: impl Iterator<Item = u32>, count: usize, compact: bool) -> Rows {
+        let mut numbers: Vec<u32> = numbers.collect();
         if !compact {
-            return Rows { numbers: numbers.collect(), used: Vec::new(), count };
+            return Rows { numbers, used: Vec::new(), count };
         }
-        let Distinct { pairs, which } = Distinct::of(numbers.map(|i| (i, 0)), count, 1);
-        Rows { numbers: which, count: pairs.len(), used: pairs.into_iter().map(|p| p.0).collect() }
+        let mut place = vec![u32::MAX; count];
+        numbers.iter().for_each(|&i| place[i as usize] = 0);
+        let used: Vec<u32> = (0..count as u32).filter(|&i| place[i as usize] == 0).collect();
+        used.iter().enumerate().for_each(|(number, &i)| place[i as usize] = number as u32);
+        numbers.iter_mut().for_each(|i| *i = place[*i as usize]);
+        Rows { numbers, count: used.len(), used }
     }
 }
 

@@ -25,6 +25,9 @@ const CHUNK_ROWS: usize = 12 * 1024;
 /// And those that a thread fills at a time.
 const FILL_ROWS: usize = 2 * 1024;
 
+/// Rows of a table that a thread copies or adds to at a time.
+const TABLE_BLOCK: usize = 512;
+
 /// How the nodes start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -119,14 +122,22 @@ impl Model {
     ) -> Result<f32> {
         let [tape, chunk_tape] = tapes;
         tape.reset();
-        let peers = self.peers(&shown.patterns, targets);
-        let chunk = self.chunk(targets.len());
+        let (count, chunk) = (targets.len(), self.chunk(targets.len()));
+        let plan_from = |peers: Option<&Peers>, from: usize| {
+            Plan::new(&shown.patterns, targets, peers, from..(from + chunk).min(count), count > chunk)
+        };
         let mut pass = Pass::new(tape, &self.params).with_dropout(dropout, key);
-        let Embeddings { samples, features, .. } = self.encoder.forward(&mut pass, shown);
+        // What is looked up is prepared beside the arithmetic before it: one thread would else wait for the other.
+        let prepare = || {
+            let peers = self.peers(&shown.patterns, targets);
+            let plan = plan_from(peers.as_ref(), 0);
+            (peers, plan)
+        };
+        let (embeddings, (peers, mut plan)) = rayon::join(|| self.encoder.forward(&mut pass, shown), prepare);
+        let Embeddings { samples, features, .. } = embeddings;
         let known = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
         let tables = Tables { samples, features, peers: known };
-        if targets.len() <= chunk {
-            let plan = Plan::new(&shown.patterns, targets, peers.as_ref(), 0..targets.len(), false);
+        if count <= chunk {
             let answer = self.head.predict(&mut pass, tables, &plan);
             let loss = self.head.loss(&mut pass, answer, &plan, values);
             let value = tape.scalar(loss);
@@ -142,22 +153,28 @@ impl Model {
             peers: known.map(|p| [zeros(p.relevance), zeros(p.masked)]),
         };
         let mut total = 0.0;
-        for from in (0..targets.len()).step_by(chunk) {
+        for from in (0..count).step_by(chunk) {
             cancel.check()?;
-            let cells = from..(from + chunk).min(targets.len());
-            let share = cells.len() as f32 / targets.len() as f32;
-            let plan = Plan::new(&shown.patterns, targets, peers.as_ref(), cells.clone(), true);
-            chunk_tape.reset();
-            let inputs = enter(tape, chunk_tape, tables, &plan);
-            // Dropout of a chunk has keys of its own, far from those of the encoder and of other chunks.
-            let mut pass =
-                Pass::new(chunk_tape, &self.params).with_dropout(dropout, key.wrapping_add((from as u64) << 20));
-            let answer = self.head.predict(&mut pass, inputs, &plan);
-            let loss = self.head.loss(&mut pass, answer, &plan, &values[cells]);
-            let loss = pass.tape.scale(loss, share);
-            total += f64::from(chunk_tape.scalar(loss));
-            chunk_tape.backward(loss, &mut self.params);
-            seeds.add(chunk_tape, inputs, &plan);
+            let cells = from..(from + chunk).min(count);
+            let learn = || {
+                let share = cells.len() as f32 / count as f32;
+                chunk_tape.reset();
+                let inputs = enter(tape, chunk_tape, tables, &plan);
+                // Dropout of a chunk has keys of its own, far from those of the encoder and of other chunks.
+                let mut pass =
+                    Pass::new(chunk_tape, &self.params).with_dropout(dropout, key.wrapping_add((from as u64) << 20));
+                let answer = self.head.predict(&mut pass, inputs, &plan);
+                let loss = self.head.loss(&mut pass, answer, &plan, &values[cells.clone()]);
+                let loss = pass.tape.scale(loss, share);
+                total += f64::from(chunk_tape.scalar(loss));
+                chunk_tape.backward(loss, &mut self.params);
+                seeds.add(chunk_tape, inputs, &plan);
+            };
+            let ((), next) = rayon::join(learn, || (cells.end < count).then(|| plan_from(peers.as_ref(), cells.end)));
+            match next {
+                Some(next) => plan = next,
+                None => break,
+            }
         }
         cancel.check()?;
         let mut parts = vec![(samples, seeds.samples), (features, seeds.features)];
@@ -251,9 +268,12 @@ fn enter(from: &Tape, to: &mut Tape, tables: Tables, plan: &Plan) -> Tables {
     let used = plan.rows.as_ref().expect("the plan of a chunk is compact");
     let mut input = |var: Var, rows: &[u32]| {
         let all = from.value(var);
-        let mut some = Vec::with_capacity(rows.len() * all.cols());
-        rows.iter().for_each(|&i| some.extend_from_slice(all.row(i as usize)));
-        to.input(Matrix::from_vec(rows.len(), all.cols(), some).expect("whole rows"))
+        let d = all.cols();
+        let mut some = vec![0.0; rows.len() * d];
+        some.par_chunks_mut(TABLE_BLOCK * d).zip(rows.par_chunks(TABLE_BLOCK)).for_each(|(some, rows)| {
+            some.chunks_exact_mut(d).zip(rows).for_each(|(row, &i)| row.copy_from_slice(all.row(i as usize)));
+        });
+        to.input(Matrix::from_vec(rows.len(), d, some).expect("whole rows"))
     };
     let samples = input(tables.samples, &used.samples);
     let peers = tables
@@ -265,18 +285,25 @@ fn enter(from: &Tape, to: &mut Tape, tables: Tables, plan: &Plan) -> Tables {
 impl Seeds {
     fn add(&mut self, tape: &Tape, inputs: Tables, plan: &Plan) {
         let used = plan.rows.as_ref().expect("the plan of a chunk is compact");
-        let add = |to: &mut Matrix, var: Var, rows: Option<&[u32]>| {
+        let add = |to: &mut Matrix, var: Var, rows: &[u32]| {
             let Some(grad) = tape.grad(var) else { return };
-            for i in 0..grad.rows() {
-                let row = to.row_mut(rows.map_or(i, |rows| rows[i] as usize));
-                row.iter_mut().zip(grad.row(i)).for_each(|(a, b)| *a += b);
-            }
+            let d = grad.cols();
+            to.as_mut_slice().par_chunks_mut(TABLE_BLOCK * d).enumerate().for_each(|(block, to)| {
+                let first = block * TABLE_BLOCK;
+                let [from, until] =
+                    [first, first + to.len() / d].map(|end| rows.partition_point(|&r| (r as usize) < end));
+                for i in from..until {
+                    let to = &mut to[(rows[i] as usize - first) * d..][..d];
+                    to.iter_mut().zip(grad.row(i)).for_each(|(a, b)| *a += b);
+                }
+            });
         };
-        add(&mut self.samples, inputs.samples, Some(&used.samples));
-        add(&mut self.features, inputs.features, None);
+        let features: Vec<u32> = (0..self.features.rows() as u32).collect();
+        add(&mut self.samples, inputs.samples, &used.samples);
+        add(&mut self.features, inputs.features, &features);
         if let (Some([relevance, masked]), Some(peers)) = (&mut self.peers, inputs.peers) {
-            add(relevance, peers.relevance, Some(&used.relevance));
-            add(masked, peers.masked, Some(&used.masked));
+            add(relevance, peers.relevance, &used.relevance);
+            add(masked, peers.masked, &used.masked);
         }
     }
 }

@@ -176,36 +176,62 @@ impl Tape {
         let mut out = self.buffer(rows * cols);
         let mut slope = epilogue.slope_buffer(self, rows * cols, needs_grad);
         let block = blocks::product_rows(rows, widest);
+        let turned = self.turned_weights(&saved, rows.div_ceil(block));
         let tape = &*self;
         blocks::each_pair(rows * widest, (&mut out, block * cols), (&mut slope, block * cols), |i, out, slope| {
             let from = i * block;
-            tape.add_terms(&saved, from, cols, out);
+            tape.add_terms((&saved, &turned), from, cols, out);
             epilogue.finish(i, out, slope);
         });
+        turned.into_iter().for_each(|w| self.recycle(w));
         let op = Op::Affine(Affine { terms: saved, slope: epilogue.slope(slope) });
         self.push(Matrix::from_parts(rows, cols, out), needs_grad, op)
     }
 
+    /// The weights of the products as `[in, out]`, in their order. A product packs its weight for each block of rows,
+    /// which copies whole rows of this layout and single numbers of the other. Empty where the weight stays as it is.
+    fn turned_weights(&mut self, terms: &[Saved], blocks: usize) -> Vec<Vec<f32>> {
+        let turn = |term: &Saved| match term {
+            Saved::Multiplied(_, w, Layout::OutIn) if blocks > 1 => {
+                let (out, k) = self.shape(*w);
+                if out == 1 || k == 1 {
+                    return Some(Vec::new());
+                }
+                let mut turned = self.buffer(out * k);
+                transpose(self.value(*w).as_slice(), k, &mut turned);
+                Some(turned)
+            }
+            Saved::Multiplied(..) => Some(Vec::new()),
+            _ => None,
+        };
+        terms.iter().filter_map(turn).collect()
+    }
+
     /// Writes the sum of the terms for the rows from `from` into `out`.
-    fn add_terms(&self, terms: &[Saved], from: usize, cols: usize, out: &mut [f32]) {
+    fn add_terms(&self, (terms, turned): (&[Saved], &[Vec<f32>]), from: usize, cols: usize, out: &mut [f32]) {
         let rows = out.len() / cols;
         let mut write = Write::Set;
+        let mut turned = turned.iter();
         // Products first: a GEMM can start from nothing, the others only add.
         for term in terms {
             if let Saved::Multiplied(input, w, layout) = term {
                 let w = self.value(*w);
+                let (w, layout) = match turned.next() {
+                    Some(turned) if !turned.is_empty() => (&turned[..], Layout::InOut),
+                    _ => (w.as_slice(), *layout),
+                };
                 let size = |k: usize| (rows, k, cols);
                 match input {
                     Input::Plain(x) => {
                         let (x, k) = (self.value(*x).as_slice(), self.value(*x).cols());
-                        layout.forward(write, size(k), blocks::part(x, from, from + rows, k), w.as_slice(), out);
+                        layout.forward(write, size(k), blocks::part(x, from, from + rows, k), w, out);
                     }
                     Input::Mul([a, b]) => {
-                        let k = w.cols();
+                        let k = w.len() / cols;
                         let sides = [a, b].map(|f| f.side(self.value(f.var()).as_slice()));
                         gemm::with_scratch(rows * k, |x| {
                             multiply_rows(Write::Set, from, k, sides[0], sides[1], x);
-                            layout.forward(write, size(k), x, w.as_slice(), out);
+                            layout.forward(write, size(k), x, w, out);
                         });
                     }
                 }
@@ -265,6 +291,16 @@ impl Tape {
     pub(crate) fn expect(&self, var: Var, expected: (usize, usize), what: &str) {
         let got = self.shape(var);
         assert!(got == expected, "{what}: expected [{}, {}], got [{}, {}]", expected.0, expected.1, got.0, got.1);
+    }
+}
+
+/// `out[j][i] = w[i][j]` of rows of `k`.
+fn transpose(w: &[f32], k: usize, out: &mut [f32]) {
+    let rows = w.len() / k;
+    for (i, row) in w.chunks_exact(k).enumerate() {
+        for (j, &v) in row.iter().enumerate() {
+            out[j * rows + i] = v;
+        }
     }
 }
 
