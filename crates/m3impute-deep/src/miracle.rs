@@ -17,17 +17,21 @@ use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
 };
-use m3impute_nn::{Adam, AdamParams, Matrix, Params, Tape};
+use m3impute_nn::{Adam, AdamParams, Matrix, Params, Tape, Var, alone};
 use network::{Batch, Network, Penalties};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Epochs without a better one after which training ends.
 const PATIENCE: u64 = 100;
-/// Rows that are predicted at a time.
-const ROWS: usize = 1024;
+/// New rows that are refined at a time.
+const FILL_ROWS: usize = 8192;
+/// Parts of a batch, each learnt from by one thread, and how many rows they have at least and at most.
+const PARTS: usize = 4;
+const PART_ROWS: (usize, usize) = (16, 256);
 
 /// How an epoch cuts the table into batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -252,7 +256,10 @@ struct Training<'a> {
     /// The predictions of the last epochs. // [n, w] each
     last: VecDeque<Matrix>,
     deck: Deck,
+    /// Of the loss.
     tape: Tape,
+    /// Of the networks, for each part of a batch.
+    parts: Vec<Tape>,
 }
 
 impl<'a> Training<'a> {
@@ -269,8 +276,8 @@ impl<'a> Training<'a> {
         let network = Network::new(&mut params, inputs, holed, settings.width, &mut run.rng("weights", 0));
         let adam = Adam::new(&params, AdamParams::default());
         let completed = filled(&rows, |_, j| means.get(0, j));
-        let (last, deck, tape) = (VecDeque::new(), Deck::new(n), Tape::new());
-        Training { settings, network, params, adam, rows, means, completed, last, deck, tape }
+        let (last, deck, tape, parts) = (VecDeque::new(), Deck::new(n), Tape::new(), Vec::new());
+        Training { settings, network, params, adam, rows, means, completed, last, deck, tape, parts }
     }
 
     /// The least and the largest observed numbers. // [2, w]
@@ -317,7 +324,7 @@ impl<'a> Training<'a> {
             let present = select(&self.rows.observed, rows);
             loss = self.step(Batch { x, observed, present });
         }
-        let prediction = self.network.predict(&mut self.tape, &self.params, &self.completed, ROWS);
+        let prediction = self.network.predict(&self.params, &self.completed);
         if self.last.len() >= self.settings.window {
             self.last.pop_front();
         }
@@ -333,10 +340,36 @@ impl<'a> Training<'a> {
             moments: p.moments as f32,
             all_rows: p.batches == Batches::Shifted,
         };
-        self.tape.reset();
-        let loss = self.network.loss(&mut self.tape, &self.params, batch, penalties);
-        self.params.zero_grads();
-        self.tape.backward(loss, &mut self.params);
+        // The networks go through the rows in parts, a thread each; the loss needs all that they say at once.
+        let Training { network, params, tape, parts, .. } = self;
+        let (b, w) = batch.x.shape();
+        let d = w + network.holed.len();
+        let part = b.div_ceil(PARTS).clamp(PART_ROWS.0, PART_ROWS.1);
+        let count = b.div_ceil(part);
+        parts.resize_with(parts.len().max(count), Tape::new);
+        let outputs: Vec<Var> = parts[..count]
+            .par_iter_mut()
+            .zip(batch.x.as_slice().par_chunks(part * w))
+            .map(|(tape, x)| {
+                tape.reset();
+                let x = Matrix::from_vec(x.len() / w, w, x.to_vec()).expect("whole rows");
+                alone(|| network.say(tape, params, x))
+            })
+            .collect();
+        let said = parts.iter().zip(&outputs).flat_map(|(tape, &out)| tape.value(out).as_slice()).copied().collect();
+        tape.reset();
+        let said = tape.input(Matrix::from_vec(b, d, said).expect("whole rows"));
+        let loss = network.loss(tape, params, said, batch, penalties);
+        params.zero_grads();
+        tape.backward(loss, params);
+        let grad = tape.grad(said).expect("the loss depends on what is said");
+        parts.par_iter_mut().zip(&outputs).zip(grad.as_slice().par_chunks(part * d)).for_each(
+            |((tape, &out), grad)| {
+                let grad = Matrix::from_vec(grad.len() / d, d, grad.to_vec()).expect("whole rows");
+                alone(|| tape.backward_from(out, &grad));
+            },
+        );
+        parts[..count].iter().for_each(|tape| tape.add_gradients_to(params));
         self.adam.step(&mut self.params, p.learning_rate as f32);
         self.tape.scalar(loss)
     }
@@ -344,7 +377,7 @@ impl<'a> Training<'a> {
     /// The mean of the last predictions. // [n, w]
     fn answer(&mut self) -> Matrix {
         if self.last.is_empty() {
-            let prediction = self.network.predict(&mut self.tape, &self.params, &self.completed, ROWS);
+            let prediction = self.network.predict(&self.params, &self.completed);
             self.last.push_back(prediction);
         }
         let mut sum = self.last[0].clone();
@@ -395,10 +428,10 @@ impl FittedMiracle {
     ///
     /// The networks have learnt on a table whose completion moved slowly. So what they say is taken by half, and within
     /// the range of what is observed.
-    fn refine(&self, tape: &mut Tape, rows: &Rows, mut after: impl FnMut(&Matrix) -> Result<bool>) -> Result<()> {
+    fn refine(&self, rows: &Rows, mut after: impl FnMut(&Matrix) -> Result<bool>) -> Result<()> {
         let mut x = filled(rows, |_, j| self.means.get(0, j)); // [rows, w]
         loop {
-            let said = self.network.predict(tape, &self.params, &x, ROWS); // [rows, w]
+            let said = self.network.predict(&self.params, &x); // [rows, w]
             if !after(&said)? {
                 return Ok(());
             }
@@ -411,7 +444,7 @@ impl FittedMiracle {
     /// How many rounds held-out cells ask for.
     fn best_rounds(&self, held: &Held, most: usize) -> usize {
         let mut errors = Vec::with_capacity(most);
-        let outcome = self.refine(&mut Tape::inference(), &held.rows, |said| {
+        let outcome = self.refine(&held.rows, |said| {
             errors.push(held.error(said));
             Ok(errors.len() < most)
         });
@@ -424,15 +457,14 @@ impl FittedMiracle {
 impl MatrixModel for FittedMiracle {
     fn fill(&self, data: &mut Encoded, run: &mut Run) -> Result<()> {
         let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
-        let mut tape = Tape::inference();
-        for part in holes.chunks(ROWS) {
+        for part in holes.chunks(FILL_ROWS) {
             let all: Vec<Rows> = part.iter().map(|&i| self.inputs.read(data, i..i + 1)).collect();
             let x = Matrix::from_fn(part.len(), self.inputs.width(), |i, j| all[i].x.get(0, j));
             let observed = Matrix::from_fn(part.len(), self.inputs.width(), |i, j| all[i].observed.get(0, j));
             let rows = Rows { x, observed };
             let (mut said, mut rounds, cancel) = (Matrix::default(), 0, run.cancel());
             run.install(|| {
-                self.refine(&mut tape, &rows, |now| {
+                self.refine(&rows, |now| {
                     rounds += 1;
                     said = now.clone();
                     cancel.check()?;

@@ -16,21 +16,26 @@ use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
 };
-use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var};
+use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var, alone};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StudentT};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Numbers of the decoder that are made at a time when rows are filled.
-const NUMBERS: usize = 1 << 20;
+/// Numbers of the decoder that a thread makes at a time when rows are filled.
+const NUMBERS: usize = 1 << 18;
+/// Chunks of so many numbers that are made before rows are filled.
+const CHUNKS: usize = 32;
 /// Looks at held-out cells, from the first epoch to the last.
 const LOOKS: u64 = 40;
 /// Steps from one look at the clock to the next, about.
 const STEPS: u64 = 100;
 /// Samples of a row when held-out cells are looked at.
 const LOOK_SAMPLES: usize = 50;
+/// Parts of a batch, each learnt from by one thread.
+const PARTS: usize = 4;
 /// Looks without a better one after which training ends.
 const PATIENCE: u64 = 12;
 
@@ -240,13 +245,14 @@ struct Training<'a> {
     deck: Deck,
     model: FittedMiwae,
     adam: Adam,
-    tape: Tape,
+    /// For each part of a batch.
+    parts: [Tape; PARTS],
 }
 
 impl<'a> Training<'a> {
     fn new(settings: &'a MiwaeParams, rows: Rows, model: FittedMiwae) -> Training<'a> {
         let adam = Adam::new(&model.params, AdamParams::default());
-        Training { settings, deck: Deck::new(rows.len()), rows, model, adam, tape: Tape::new() }
+        Training { settings, deck: Deck::new(rows.len()), rows, model, adam, parts: Default::default() }
     }
 
     /// Steps of an epoch: as many as there are whole batches, between which the rows are shared out.
@@ -267,20 +273,32 @@ impl<'a> Training<'a> {
     }
 
     fn step(&mut self, rows: &[usize], rng: &mut ChaCha8Rng) -> f32 {
-        let Self { settings, model, tape, .. } = self;
-        let rows = self.rows.select(rows);
-        let (b, k) = (rows.len(), settings.particles);
-        tape.reset();
-        let noise = Matrix::normal(b * k, model.shape.latent, 1.0, rng); // [b k, z]
-        let seen = Seen::new(tape, rows);
-        let (weights, _) = model.weights(tape, Weights::Trained, seen, k, noise); // [b, k]
-        let bound = tape.log_sum_exp(weights); // [b, 1]
-        let bound = tape.mean(bound);
-        let loss = tape.scale(bound, -1.0);
+        let Self { settings, model, parts, .. } = self;
+        let (b, k, z) = (rows.len(), settings.particles, model.shape.latent);
+        let noise = Matrix::normal(b * k, z, 1.0, rng); // [b k, z]
+        let (model, all) = (&mut *model, &self.rows);
+        let one = |model: &FittedMiwae, tape: &mut Tape, (rows, noise): (&[usize], &[f32])| {
+            tape.reset();
+            let noise = Matrix::from_vec(rows.len() * k, z, noise.to_vec()).expect("whole rows");
+            let seen = Seen::new(tape, all.select(rows));
+            let (weights, _) = model.weights(tape, Weights::Trained, seen, k, noise); // [rows, k]
+            let bound = tape.log_sum_exp(weights); // [rows, 1]
+            let bound = tape.sum(bound);
+            let loss = tape.scale(bound, -1.0 / b as f32);
+            tape.backward_from(loss, &Matrix::full(1, 1, 1.0));
+            tape.scalar(loss)
+        };
+        // A thread a part, each of rows that do not know of each other.
+        let part = b.div_ceil(PARTS);
+        let count = b.div_ceil(part);
+        let shared: &FittedMiwae = model;
+        let pieces = rows.par_chunks(part).zip(noise.as_slice().par_chunks(part * k * z));
+        let losses: Vec<f32> =
+            parts[..count].par_iter_mut().zip(pieces).map(|(tape, piece)| alone(|| one(shared, tape, piece))).collect();
         model.params.zero_grads();
-        tape.backward(loss, &mut model.params);
+        parts[..count].iter().for_each(|tape| tape.add_gradients_to(&mut model.params));
         self.adam.step(&mut model.params, settings.learning_rate as f32);
-        tape.scalar(loss)
+        losses.iter().sum()
     }
 
     /// The error of the weighted means on held-out cells.
@@ -291,7 +309,7 @@ impl<'a> Training<'a> {
         for from in (0..held.rows.len()).step_by(chunk) {
             let part: Vec<usize> = (from..held.rows.len().min(from + chunk)).collect();
             let noise = Matrix::normal(part.len() * k, self.model.shape.latent, 1.0, rng); // [rows k, z]
-            let (weights, of) = self.model.samples(&mut self.tape, held.rows.select(&part), k, noise, |_, _| {});
+            let (weights, of) = self.model.samples(&mut self.parts[0], held.rows.select(&part), k, noise, |_, _| {});
             for (at, &i) in part.iter().enumerate() {
                 let (said_by, weights) = (&of[at * k * w..(at + 1) * k * w], &weights[at * k..(at + 1) * k]);
                 let samples = Samples { said: said_by, width: w, weights };
@@ -425,37 +443,45 @@ impl FittedMiwae {
     ) -> Result<()> {
         let (q, w, k) = (self.inputs.numbers(), self.inputs.width(), self.shape.samples);
         let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
-        let mut tape = Tape::inference();
-        for part in holes.chunks(self.rows_at_a_time(k)) {
-            run.check()?;
-            let rows: Vec<Rows> = part.iter().map(|&i| self.inputs.read(data, i..i + 1)).collect();
+        let draw = |tape: &mut Tape, rows: &[Rows]| {
             let mut streams: Vec<ChaCha8Rng> = rows.iter().map(|row| of_row(self.seed, row, 0)).collect();
-            let mut noise = Vec::with_capacity(part.len() * k * self.shape.latent);
+            let mut noise = Vec::with_capacity(rows.len() * k * self.shape.latent);
             streams.iter_mut().for_each(|rng| noise.extend(Matrix::normal(k, self.shape.latent, 1.0, rng).into_vec()));
-            let noise = matrix_of(part.len() * k, noise);
-            let (mut unit, mut spreads) = (Vec::with_capacity(part.len() * k * q), Vec::new());
-            let joined = Rows { x: stacked(&rows, |r| &r.x), observed: stacked(&rows, |r| &r.observed) };
-            let (weights, said) = run.install(|| {
-                self.samples(&mut tape, joined, k, noise, |s, [scales, freedoms]| {
-                    let rng = &mut streams[s / k];
-                    for (scale, freedom) in scales.iter().zip(freedoms) {
-                        // The least scale and freedom are those of the likelihood.
-                        let draw = StudentT::new(freedom + 3.0).map_or(0.0, |t| t.sample(rng));
-                        unit.push(draw);
-                        spreads.push(scale + 0.001);
-                    }
-                })
+            let noise = matrix_of(rows.len() * k, noise);
+            let (mut unit, mut spreads) = (Vec::with_capacity(rows.len() * k * q), Vec::new());
+            let joined = Rows { x: stacked(rows, |r| &r.x), observed: stacked(rows, |r| &r.observed) };
+            let (weights, said) = self.samples(tape, joined, k, noise, |s, [scales, freedoms]| {
+                let rng = &mut streams[s / k];
+                for (scale, freedom) in scales.iter().zip(freedoms) {
+                    // The least scale and freedom are those of the likelihood.
+                    let draw = StudentT::new(freedom + 3.0).map_or(0.0, |t| t.sample(rng));
+                    unit.push(draw);
+                    spreads.push(scale + 0.001);
+                }
             });
             let mut drawn = said.clone(); // [rows k, w]
             for (row, (t, scale)) in drawn.chunks_exact_mut(w).zip(unit.chunks(q.max(1)).zip(spreads.chunks(q.max(1))))
             {
                 row.iter_mut().zip(t.iter().zip(scale)).for_each(|(x, (t, scale))| *x += scale * t);
             }
-            for (at, &i) in part.iter().enumerate() {
-                let of = |said: &'_ [f32]| said[at * k * w..(at + 1) * k * w].to_vec();
-                let (said, drawn, weights) = (of(&said), of(&drawn), &weights[at * k..(at + 1) * k]);
-                let mean = Samples { said: &said, width: w, weights };
-                each(data, i, [&mean, &Samples { said: &drawn, width: w, weights }]);
+            (weights, said, drawn)
+        };
+        let chunk = self.rows_at_a_time(k);
+        for parts in holes.chunks(chunk * CHUNKS) {
+            run.check()?;
+            let rows: Vec<Rows> = parts.iter().map(|&i| self.inputs.read(data, i..i + 1)).collect();
+            // A thread a chunk: what a chunk needs stays in the cache of its processor.
+            let drawn: Vec<_> = run.install(|| {
+                let chunks = rows.par_chunks(chunk);
+                chunks.map_init(Tape::inference, |tape, rows| alone(|| draw(tape, rows))).collect()
+            });
+            for (part, (weights, said, drawn)) in parts.chunks(chunk).zip(&drawn) {
+                for (at, &i) in part.iter().enumerate() {
+                    let (of, weights) = (at * k * w..(at + 1) * k * w, &weights[at * k..(at + 1) * k]);
+                    let [mean, drawn] =
+                        [said, drawn].map(|said| Samples { said: &said[of.clone()], width: w, weights });
+                    each(data, i, [&mean, &drawn]);
+                }
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ thread_local! {
 }
 
 /// Does all work of `task` on this thread. For many small trainings side by side: each is done faster by one thread than
-/// shared out in small pieces. The numbers are the same.
+/// shared out in small pieces. Sums over many rows are then added up in other pieces, which may show in the last digit.
 ///
 /// ```
 /// use m3impute_nn::{Matrix, Tape, alone};
@@ -52,7 +52,7 @@ const MOST_PARTIALS: usize = 32;
 pub(crate) fn product_rows(rows: usize, width: usize) -> usize {
     let most = (ELEMENTS / width.max(1)).clamp(64, 1024).next_multiple_of(16);
     let count = rows.div_ceil(most);
-    if count <= 1 || count > 6 {
+    if count <= 1 || count > 6 || ALONE.get() {
         return most;
     }
     rows.div_ceil(count.next_multiple_of(4)).next_multiple_of(16).clamp(64, most)
@@ -66,6 +66,9 @@ pub(crate) fn rows(cols: usize) -> usize {
 /// Rows of one chunk of a sum over all rows: a whole number of blocks, few enough chunks that summing them
 /// costs little, enough of them to go round.
 pub(crate) fn chunk_rows(rows: usize, block: usize) -> usize {
+    if ALONE.get() {
+        return rows.max(1);
+    }
     block * rows.div_ceil(block).div_ceil(MOST_PARTIALS).max(1)
 }
 

@@ -67,6 +67,8 @@ pub(crate) fn nn(write: Write, (m, k, n): (usize, usize, usize), a: &[f32], b: &
         row_dots(write, k, a, b, out);
     } else if k == 1 {
         outer(write, n, a, b, out);
+    } else if is_narrow(k, n) {
+        narrow_rows(write, (k, n), a, b, out);
     } else {
         let (rs, cs) = (k as isize, n as isize);
         #[allow(unsafe_code)]
@@ -84,6 +86,8 @@ pub(crate) fn tn(write: Write, (m, k, n): (usize, usize, usize), a: &[f32], b: &
         weighted_rows(write, a, b, out);
     } else if n == 1 {
         weighted_rows(write, b, a, out);
+    } else if is_narrow(m, n) {
+        narrow_sums(write, (m, n), a, b, out);
     } else {
         let (rs, cs) = (m as isize, n as isize);
         #[allow(unsafe_code)]
@@ -100,6 +104,80 @@ fn check(len_a: usize, len_b: usize, len_out: usize, a: &[f32], b: &[f32], out: 
 
 // Products with a single column or a single inner dimension have nothing to reuse: the packing of a GEMM would
 // cost more than the product.
+
+// Products of matrices so narrow that a row is half a vector or one: most of the tile of a GEMM would be empty.
+
+fn is_narrow(rows: usize, cols: usize) -> bool {
+    rows <= 16 && matches!(cols, 8 | 16)
+}
+
+kernel! {
+    fn narrow_rows<const FMA: bool>(write: Write, size: (usize, usize), a: &[f32], b: &[f32], out: &mut [f32]) {
+        let (k, n) = size;
+        match n {
+            8 => narrow_rows_of::<FMA, 8>(write, k, a, b, out),
+            _ => narrow_rows_of::<FMA, 16>(write, k, a, b, out),
+        }
+    }
+}
+
+#[inline(always)]
+fn narrow_rows_of<const FMA: bool, const N: usize>(write: Write, k: usize, a: &[f32], b: &[f32], out: &mut [f32]) {
+    let (b, out) = (b.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    for (a, out) in a.chunks_exact(k).zip(out) {
+        let mut sum = if write == Write::Add { *out } else { [0.0; N] };
+        for (&x, row) in a.iter().zip(b) {
+            for j in 0..N {
+                sum[j] = fma::<FMA>(x, row[j], sum[j]);
+            }
+        }
+        *out = sum;
+    }
+}
+
+kernel! {
+    fn narrow_sums<const FMA: bool>(write: Write, size: (usize, usize), a: &[f32], b: &[f32], out: &mut [f32]) {
+        let (m, n) = size;
+        match n {
+            8 => narrow_sums_of::<FMA, 8>(write, m, a, b, out),
+            _ => narrow_sums_of::<FMA, 16>(write, m, a, b, out),
+        }
+    }
+}
+
+/// Four rows of the sum at a time, which stay in registers.
+#[inline(always)]
+fn narrow_sums_of<const FMA: bool, const N: usize>(write: Write, m: usize, a: &[f32], b: &[f32], out: &mut [f32]) {
+    let (b, out) = (b.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    for (group, out) in out.chunks_mut(4).enumerate() {
+        let first = 4 * group;
+        let mut sums = [[0.0; N]; 4];
+        if out.len() == 4 {
+            for (a, b) in a.chunks_exact(m).zip(b) {
+                let x: [f32; 4] = [a[first], a[first + 1], a[first + 2], a[first + 3]];
+                for i in 0..4 {
+                    for j in 0..N {
+                        sums[i][j] = fma::<FMA>(x[i], b[j], sums[i][j]);
+                    }
+                }
+            }
+        } else {
+            for (a, b) in a.chunks_exact(m).zip(b) {
+                for (x, sum) in a[first..].iter().zip(&mut sums) {
+                    for j in 0..N {
+                        sum[j] = fma::<FMA>(*x, b[j], sum[j]);
+                    }
+                }
+            }
+        }
+        for (out, sum) in out.iter_mut().zip(sums) {
+            match write {
+                Write::Set => *out = sum,
+                Write::Add => out.iter_mut().zip(sum).for_each(|(y, s)| *y += s),
+            }
+        }
+    }
+}
 
 kernel! {
     fn row_dots<const FMA: bool>(write: Write, k: usize, a: &[f32], b: &[f32], out: &mut [f32]) {
@@ -203,7 +281,18 @@ mod tests {
 
     #[test]
     fn products_of_every_shape_match_the_plain_sum() {
-        for (m, k, n) in [(5, 7, 3), (1, 4, 6), (6, 1, 5), (4, 9, 1), (33, 17, 20), (1, 1, 1), (3, 0, 2)] {
+        for (m, k, n) in [
+            (5, 7, 3),
+            (1, 4, 6),
+            (6, 1, 5),
+            (4, 9, 1),
+            (33, 17, 20),
+            (1, 1, 1),
+            (3, 0, 2),
+            (40, 16, 16),
+            (300, 8, 8),
+            (16, 50, 16),
+        ] {
             let (a, b, at) = (numbers(m * k), numbers(k * n), numbers(k * m));
             for (write, start) in [(Write::Set, 0.0), (Write::Add, 2.0)] {
                 let same = |out: &[f32], expected: Vec<f32>| {

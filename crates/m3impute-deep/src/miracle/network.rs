@@ -3,8 +3,9 @@
 use crate::files::matrix;
 use crate::inputs::Inputs;
 use m3impute_core::{ModelFile, Result};
-use m3impute_nn::{Activation, Index, Matrix, ParamId, Params, Tape, Term, Var};
+use m3impute_nn::{Activation, Index, Matrix, ParamId, Params, Tape, Term, Var, alone};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Rows of a step.
@@ -57,6 +58,28 @@ struct Layers<T> {
     last: T,        // [1, d h]
     last_bias: T,   // [1, d]
 }
+
+impl<T> Layers<T> {
+    fn map<U>(self, mut f: impl FnMut(T) -> U) -> Layers<U> {
+        let Layers { first, first_bias, shared, shared_bias, last, last_bias } = self;
+        Layers {
+            first: f(first),
+            first_bias: f(first_bias),
+            shared: f(shared),
+            shared_bias: f(shared_bias),
+            last: f(last),
+            last_bias: f(last_bias),
+        }
+    }
+
+    fn each_ref(&self) -> Layers<&T> {
+        let Layers { first, first_bias, shared, shared_bias, last, last_bias } = self;
+        Layers { first, first_bias, shared, shared_bias, last, last_bias }
+    }
+}
+
+/// Rows that a thread predicts at a time.
+const ROWS: usize = 256;
 
 const NAMES: [&str; 6] = ["first.weight", "first.bias", "shared.weight", "shared.bias", "last.weight", "last.bias"];
 
@@ -136,49 +159,63 @@ impl Network {
         tape.affine(&[Term::Rows(out), Term::Row(weights.last_bias)], Activation::None)
     }
 
-    /// What is predicted of completed rows `x` `[n, w]`, `rows` at a time: `[n, w]`.
-    pub(super) fn predict(&self, tape: &mut Tape, params: &Params, x: &Matrix, rows: usize) -> Matrix {
+    /// What is predicted of completed rows `x` `[n, w]`: `[n, w]`.
+    pub(super) fn predict(&self, params: &Params, x: &Matrix) -> Matrix {
         let (n, w, h) = (x.rows(), self.inputs, self.width);
-        let value = |id: ParamId| params.value(id);
         let ids = self.weights;
-        let mut out = Vec::with_capacity(n * w);
-        for from in (0..n).step_by(rows) {
-            let to = n.min(from + rows);
-            tape.reset();
-            let (first, may) = (value(ids.first), &self.may);
-            // The networks of the inputs alone: they stand first.
-            let weights = Layers {
-                first: tape.constant(Matrix::from_fn(w * h, w, |i, j| first.get(i, j) * may.get(i, j))),
-                first_bias: tape.constant(Matrix::row_vector(value(ids.first_bias).as_slice()[..w * h].to_vec())),
-                shared: tape.frozen(params, ids.shared),
-                shared_bias: tape.frozen(params, ids.shared_bias),
-                last: tape.constant(Matrix::row_vector(value(ids.last).as_slice()[..w * h].to_vec())),
-                last_bias: tape.constant(Matrix::row_vector(value(ids.last_bias).as_slice()[..w].to_vec())),
-            };
-            let x = tape.constant_with(to - from, w, |part| part.copy_from_slice(&x.as_slice()[from * w..to * w]));
-            let said = self.apply(tape, weights, x, w); // [rows, w]
-            out.extend_from_slice(tape.value(said).as_slice());
+        let (first, may) = (params.value(ids.first), &self.may);
+        // The networks of the inputs alone: they stand first.
+        let start = |id: ParamId, len: usize| Matrix::row_vector(params.value(id).as_slice()[..len].to_vec());
+        let weights = Layers {
+            first: Matrix::from_fn(w * h, w, |i, j| first.get(i, j) * may.get(i, j)),
+            first_bias: start(ids.first_bias, w * h),
+            shared: params.value(ids.shared).clone(),
+            shared_bias: params.value(ids.shared_bias).clone(),
+            last: start(ids.last, w * h),
+            last_bias: start(ids.last_bias, w),
         }
+        .map(Arc::new);
+        let one = |tape: &mut Tape, (out, x): (&mut [f32], &[f32])| {
+            tape.reset();
+            let weights = weights.each_ref().map(|w| tape.constant_shared(w));
+            let x = tape.constant_with(x.len() / w, w, |to| to.copy_from_slice(x));
+            let said = self.apply(tape, weights, x, w); // [rows, w]
+            out.copy_from_slice(tape.value(said).as_slice());
+        };
+        let mut out = vec![0.0; n * w];
+        // A thread a part: what a part needs stays in the cache of its processor.
+        let parts = out.par_chunks_mut((ROWS * w).max(1)).zip(x.as_slice().par_chunks((ROWS * w).max(1)));
+        parts.for_each_init(Tape::inference, |tape, part| alone(|| one(tape, part)));
         Matrix::from_vec(n, w, out).expect("a prediction for each cell")
     }
 
-    /// The loss of a batch.
-    pub(super) fn loss(&self, tape: &mut Tape, params: &Params, batch: Batch, weigh: Penalties) -> Var {
-        let (b, w, q) = (batch.x.rows(), self.inputs, self.holed.len());
+    /// What all networks make of completed rows `x` `[b, w]`: `[b, d]`.
+    pub(super) fn say(&self, tape: &mut Tape, params: &Params, x: Matrix) -> Var {
         let ids = self.weights;
-        let first = tape.param(params, ids.first);
-        let may = tape.constant_shared(&self.may);
-        let first = tape.mul(first, may); // [d h, w]
         let weights = Layers {
-            first,
+            first: self.first(tape, params),
             first_bias: tape.param(params, ids.first_bias),
             shared: tape.param(params, ids.shared),
             shared_bias: tape.param(params, ids.shared_bias),
             last: tape.param(params, ids.last),
             last_bias: tape.param(params, ids.last_bias),
         };
+        let x = tape.constant(x);
+        self.apply(tape, weights, x, self.inputs + self.holed.len())
+    }
+
+    /// The first weights without those that look at their own column. // [d h, w]
+    fn first(&self, tape: &mut Tape, params: &Params) -> Var {
+        let first = tape.param(params, self.weights.first);
+        let may = tape.constant_shared(&self.may);
+        tape.mul(first, may)
+    }
+
+    /// The loss of a batch of which the networks have said this, `[b, d]`.
+    pub(super) fn loss(&self, tape: &mut Tape, params: &Params, said: Var, batch: Batch, weigh: Penalties) -> Var {
+        let (b, w, q) = (batch.x.rows(), self.inputs, self.holed.len());
+        let first = self.first(tape, params);
         let (x, observed) = (tape.constant(batch.x), tape.constant(batch.observed));
-        let said = self.apply(tape, weights, x, w + q); // [b, d]
         let values = tape.slice_cols(said, 0, w); // [b, w]
         let error = tape.sub(x, values);
         let error = tape.mul(error, observed);
@@ -247,8 +284,7 @@ mod tests {
     fn no_network_sees_its_own_column() {
         let (mut params, mut rng) = (Params::new(), ChaCha8Rng::seed_from_u64(1));
         let network = Network::new(&mut params, &Inputs::of_numbers(3), vec![0, 2], 4, &mut rng);
-        let mut tape = Tape::inference();
-        let mut say = |x: [f32; 3]| network.predict(&mut tape, &params, &Matrix::from_rows(&[x]), 8);
+        let say = |x: [f32; 3]| network.predict(&params, &Matrix::from_rows(&[x]));
         let (one, two) = (say([1.0, 2.0, 3.0]), say([9.0, 2.0, 3.0]));
         assert_eq!(one.get(0, 0), two.get(0, 0));
         assert_ne!(one.get(0, 1), two.get(0, 1));
@@ -259,13 +295,14 @@ mod tests {
         let (mut params, mut rng) = (Params::new(), ChaCha8Rng::seed_from_u64(1));
         let network = Network::new(&mut params, &Inputs::of_numbers(2), Vec::new(), 3, &mut rng);
         let x = Matrix::from_rows(&[[0.5, -1.0], [2.0, 0.25]]);
-        let said = network.predict(&mut Tape::inference(), &params, &x, 1);
+        let said = network.predict(&params, &x);
         let squares: f32 = said.as_slice().iter().zip(x.as_slice()).map(|(s, x)| (s - x) * (s - x)).sum();
         let seen = Matrix::full(2, 2, 1.0);
         let batch = Batch { x, observed: seen.clone(), present: seen };
         let weigh = Penalties { lambda: 10.0, beta: 0.0, moments: 0.0, all_rows: false };
         let mut tape = Tape::new();
-        let loss = network.loss(&mut tape, &params, batch, weigh);
+        let said = network.say(&mut tape, &params, batch.x.clone());
+        let loss = network.loss(&mut tape, &params, said, batch, weigh);
         // The weights are so small that cycles weigh nothing beside the error.
         assert!((tape.scalar(loss) / squares - 10.5).abs() < 0.05, "{} {squares}", tape.scalar(loss));
     }
