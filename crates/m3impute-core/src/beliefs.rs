@@ -80,13 +80,16 @@ pub struct Interval {
     pub upper: Vec<f64>,
 }
 
-/// The places around the median that hold this share of the probability: from the median on, the likelier neighbour is
-/// taken in until there is enough. A larger share takes in a smaller one's places.
+/// The places around the median that hold about this share of the probability: from the median on, the likelier neighbour
+/// is taken in as long as that comes nearer to the share. With few places no run of them holds just the share; to take
+/// always more than it would make intervals of such columns too wide as a rule. A larger share takes in a smaller one's
+/// places.
 ///
 /// ```
 /// use m3impute_core::beliefs::around_median;
 /// assert_eq!(around_median(&[0.05, 0.5, 0.3, 0.15], 0.5), 1..=1);
-/// assert_eq!(around_median(&[0.05, 0.5, 0.3, 0.15], 0.9), 1..=3);
+/// assert_eq!(around_median(&[0.05, 0.5, 0.3, 0.15], 0.9), 1..=3); // 0.95 is nearer than 0.8
+/// assert_eq!(around_median(&[0.02, 0.88, 0.1], 0.9), 1..=1); // 0.88 is nearer than 0.98
 /// ```
 pub fn around_median(shares: &[f32], level: f64) -> RangeInclusive<usize> {
     let mut below = 0.0;
@@ -98,6 +101,7 @@ pub fn around_median(shares: &[f32], level: f64) -> RangeInclusive<usize> {
     let mut from = shares.iter().position(reaches_half).unwrap_or(last);
     let mut to = from;
     let mut inside = f64::from(shares.get(from).copied().unwrap_or(1.0));
+    let mut run = from..=to;
     while inside < level - 1e-6 && (from > 0 || to < last) {
         let left = if from > 0 { shares[from - 1] } else { -1.0 };
         let right = if to < last { shares[to + 1] } else { -1.0 };
@@ -106,9 +110,16 @@ pub fn around_median(shares: &[f32], level: f64) -> RangeInclusive<usize> {
         } else {
             to += 1;
         }
-        inside += f64::from(left.max(right));
+        let after = inside + f64::from(left.max(right));
+        if after - level > level - inside {
+            break;
+        }
+        // Places without probability are taken in only on the way to one that has some.
+        if after > inside {
+            (run, inside) = (from..=to, after);
+        }
     }
-    from..=to
+    run
 }
 
 impl Distributions {

@@ -4,7 +4,7 @@
 //! ablate --table yacht.csv --mask yacht.mcar30.txt [--preset balanced] [--seed 0] [--threads 0] [KEY=VALUE ...]
 //! ```
 //!
-//! Keys: `nets`, `stages`, `layers`, `width`, `steps`, `lines` (0: no lines in the networks), `entropy` (weight of the
+//! Keys: `nets`, `stages`, `turns`, `layers`, `width`, `steps`, `lines` (0: no lines in the networks), `entropy` (weight of the
 //! cross-entropy), `low` and `high` (share of cells that a row shows), `ema` (0: the last weights), `knots` (2: nearly the
 //! bare value), `dropout`, `decay`, `learning_rate`. Prints one CSV row: table, mask, settings, seed, MAE x10 on hidden
 //! cells, MAE x10 on held-out cells of the mixture and of the networks alone, seconds.
@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     params.steps = set("steps")?.map_or(params.steps, |v| v as usize);
     params.nets = set("nets")?.map_or(params.nets, |v| v as usize);
     params.stages = set("stages")?.map_or(params.stages, |v| v as usize);
+    params.turns = set("turns")?.map_or(params.turns, |v| v as usize);
     params.dropout = set("dropout")?.unwrap_or(params.dropout);
     params.decay = set("decay")?.unwrap_or(params.decay);
     params.learning_rate = set("learning_rate")?.unwrap_or(params.learning_rate);

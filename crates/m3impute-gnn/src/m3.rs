@@ -95,6 +95,11 @@ const PARAMS: &[ParamSpec] = &[
         doc: "how often forests and lines learn from the completed table",
         expects: Expect::Whole(0, 8),
     },
+    ParamSpec {
+        name: "turns",
+        doc: "how often, after that, the columns take turns in learning from each other's answers",
+        expects: Expect::Whole(0, 8),
+    },
     ParamSpec { name: "trees", doc: "how many trees a forest has", expects: Expect::Whole(1, 10_000) },
     ParamSpec {
         name: "variant",

@@ -36,16 +36,17 @@ impl Calibration {
         let mixed = heard.mixed(column, weights);
         let cells = || mixed.chunks_exact(width).zip(&heard.truth);
         if column.has_shares() {
-            // The least softening with which the middle of the probability holds as many cells as it should.
-            let covered = |soft: f32| {
-                let inside = cells().filter(|(o, t)| {
-                    let shares = softened(o, typical, soft);
-                    covers(column, &shares, **t)
-                });
-                inside.count() as f64 >= JUDGED * heard.truth.len() as f64
+            // The least softening with which the middle of the probability holds as many cells as it says.
+            let is_humble = |soft: f32| {
+                let mut balance = 0.0;
+                for (o, t) in cells() {
+                    let middle = middle(column, &softened(o, typical, soft), *t);
+                    balance += f64::from(u8::from(middle.holds)) - middle.share;
+                }
+                balance >= -1e-3
             };
             let choices = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4];
-            let soft = choices.into_iter().find(|&soft| covered(soft)).unwrap_or(0.5);
+            let soft = choices.into_iter().find(|&soft| is_humble(soft)).unwrap_or(0.5);
             return Calibration::Softened(if heard.truth.is_empty() { 0.1 } else { soft });
         }
         let mut spreads: Vec<f32> = cells().map(|(o, _)| o[1]).collect();
@@ -87,14 +88,31 @@ pub fn softened(shares: &[f32], typical: &[f32], soft: f32) -> Vec<f32> {
     shares.iter().zip(typical).map(|(s, t)| (1.0 - soft) * s + soft * t).collect()
 }
 
-/// Whether the truth lies in the middle [`JUDGED`] of the probability or, for levels, among the likeliest that hold it.
-fn covers(column: &Column, shares: &[f32], truth: f32) -> bool {
-    let Some(answer) = column.answer_of(truth) else { return false };
+/// The middle [`JUDGED`] of a distribution, about.
+struct Middle {
+    /// Whether the truth lies in it.
+    holds: bool,
+    /// The probability that it has.
+    share: f64,
+}
+
+/// The middle of the probability or, for levels, the likeliest that hold it.
+fn middle(column: &Column, shares: &[f32], truth: f32) -> Middle {
+    let answer = column.answer_of(truth);
     if column.is_number() {
-        return around_median(shares, JUDGED).contains(&answer);
+        let run = around_median(shares, JUDGED);
+        let share = shares[run.clone()].iter().map(|s| f64::from(*s)).sum();
+        return Middle { holds: answer.is_some_and(|a| run.contains(&a)), share };
     }
-    let likelier: f32 = shares.iter().filter(|s| **s > shares[answer]).sum();
-    likelier < JUDGED as f32
+    let mut likeliest: Vec<f32> = shares.to_vec();
+    likeliest.sort_by(|a, b| b.total_cmp(a));
+    let mut share = 0.0;
+    let enough = likeliest.iter().position(|&s| {
+        share += f64::from(s);
+        share >= JUDGED
+    });
+    let least = enough.map_or(likeliest.last(), |place| likeliest.get(place)).copied().unwrap_or(0.0);
+    Middle { holds: answer.is_some_and(|a| shares[a] >= least), share }
 }
 
 #[cfg(test)]
@@ -117,13 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn opinions_that_are_too_sure_are_softened_until_they_hold_nine_cells_in_ten() {
+    fn opinions_that_are_too_sure_are_softened_until_they_hold_what_they_say() {
         let values: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i % 2 == 0))).collect();
         let column = Column::of(&values, Meaning::Number, (4, 8));
         let truth: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i < 70))).collect();
         // Sure of 1, which is true seven times in ten.
         let heard = Heard { said: vec![[0.0, 1.0].repeat(100)], truth };
         let Calibration::Softened(soft) = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.5]) else { panic!() };
-        assert_eq!(soft, 0.3);
+        // From there on 1.0, both values, is nearer to 0.9 than 0.75.
+        assert_eq!(soft, 0.5);
     }
 }

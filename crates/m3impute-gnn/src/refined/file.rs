@@ -7,7 +7,7 @@ use super::learn::{Model, Opinions};
 use super::lines::Lines;
 use super::method::FittedM3;
 use super::network::{Network, Shape};
-use super::stage::{LEARNERS, Learners, Stage};
+use super::stage::{LEARNERS, Learners, Order, Stage};
 use crate::fitted::{damaged, matrix};
 use m3impute_baselines::learners::forest::Forest;
 use m3impute_baselines::learners::lad::Line;
@@ -38,6 +38,9 @@ struct State {
 
 #[derive(Serialize, Deserialize)]
 struct StageState {
+    /// All stages of older files are of the first kind.
+    #[serde(default)]
+    order: Order,
     sources: Vec<Option<usize>>,
     forests: Vec<[bool; 2]>,
     lines: Vec<Option<Line>>,
@@ -84,6 +87,7 @@ impl MatrixModel for FittedM3 {
                 }
             }
             stages.push(StageState {
+                order: stage.order,
                 sources: stage.sources.clone(),
                 forests: stage.learners.iter().map(|l| l.forests.each_ref().map(Option::is_some)).collect(),
                 lines: stage.learners.iter().map(|l| l.line.clone()).collect(),
@@ -133,7 +137,7 @@ impl MatrixModel for FittedM3 {
                 }
                 learners.push(Learners { forests, line: stage.lines[f].clone() });
             }
-            stages.push(Stage { learners, sources: stage.sources.clone() });
+            stages.push(Stage { order: stage.order, learners, sources: stage.sources.clone() });
         }
         let State { shape, columns, by_point, typical, weights, opinions, calibration, .. } = state;
         Ok(FittedM3 {

@@ -7,12 +7,12 @@ use super::ensemble::{self, Net, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
 use super::network::Shape;
-use super::stage::{LEARNERS, Learners, Stage};
+use super::stage::{LEARNERS, Learners, Order, Stage, put};
 use super::train::Training;
 use crate::fitted::chosen;
 use m3impute_core::{Result, Run};
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ pub struct Effort {
     pub training: Training,
     /// How many stages of learners follow.
     pub stages: usize,
+    /// How many stages follow them in which the columns take turns.
+    pub turns: usize,
     /// How many of the held-out sets the learners are tried on.
     pub trials: usize,
     /// How many trees a forest has.
@@ -119,7 +121,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         nets,
         columns,
     };
-    let stages = if model.nets.is_empty() || m < 2 { 0 } else { effort.stages };
+    let stages = if model.nets.is_empty() || m < 2 { 0 } else { effort.stages + effort.turns };
     let blank = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + LEARNERS * stages] };
     let mut heard: Vec<Heard> = vec![blank; m];
     let mut trials: Vec<(Grid, Vec<bool>)> = Vec::new();
@@ -268,72 +270,97 @@ impl Model {
         effort: Effort,
         run: &mut Run,
     ) -> Result<Option<String>> {
-        let m = self.columns.len();
-        let groups = m.min(GROUPS);
+        let all = effort.stages + effort.turns;
         let reserve = run.time_left().map(|t| t.mul_f64(SAYING_SHARE));
         // What the completed rows hold for the held-out cells so far, as an opinion.
         let mut before: Vec<usize> = self.by_point.iter().map(|&p| if p { POINT } else { ANSWERS }).collect();
-        for stage in 0..effort.stages {
-            let mut learners: Vec<Vec<Learners>> = Vec::new();
-            for (w, world) in worlds.iter().enumerate() {
-                let mut of_world = Vec::with_capacity(m);
-                for (f, heard) in heard.iter_mut().enumerate() {
-                    if run.is_spent() || run.time_left().zip(reserve).is_some_and(|(left, kept)| left < kept) {
-                        return Ok(Some(format!("the time was spent in stage {} of {}", stage + 1, effort.stages)));
-                    }
-                    let index = ((stage * worlds.len() + w) * m + f) as u64;
-                    let fitted = Learners::fit(
-                        &world.without[f % groups],
-                        &world.grid,
-                        f,
-                        &self.columns,
-                        effort.trees,
-                        run,
-                        index,
-                    )?;
-                    if !world.held.is_empty() {
-                        let rows: Vec<u32> =
-                            (0..world.grid.n).filter(|i| world.held[i * m + f]).map(|i| i as u32).collect();
-                        for which in 0..LEARNERS {
-                            let said = fitted.say(which, f, &self.columns, &world.plain, &rows, run)?;
-                            heard.said[STAGES + LEARNERS * stage + which].extend(said.unwrap_or_default());
-                        }
-                    }
-                    of_world.push(fitted);
-                    let done = (stage * worlds.len() + w) * m + f + 1;
-                    run.report("learners", done as u64, (effort.stages * worlds.len() * m) as u64, "");
-                }
-                learners.push(of_world);
+        let mut settled = None;
+        for stage in 0..all {
+            let order = if stage < effort.stages { Order::Together } else { Order::InTurn };
+            if settled == Some(order) {
+                continue;
             }
-            let mut sources = vec![None; m];
-            for f in 0..m {
-                let error = |c| heard[f].error(&self.columns[f], c).unwrap_or(f64::INFINITY);
-                for which in 0..LEARNERS {
-                    let opinion = STAGES + LEARNERS * stage + which;
-                    if error(opinion) < error(before[f]) {
-                        (before[f], sources[f]) = (opinion, Some(which));
-                    }
-                }
+            let Some(added) = self.add_stage(order, worlds, heard, &mut before, (effort, reserve), run)? else {
+                return Ok(Some(format!("the time was spent in stage {} of {all}", stage + 1)));
+            };
+            // Without a better answer the next stage would learn from the same rows.
+            if added.sources.iter().all(Option::is_none) {
+                settled = Some(order);
             }
-            let changed = sources.iter().any(Option::is_some);
-            if stage + 1 < effort.stages && changed {
-                for (world, learners) in worlds.iter_mut().zip(&learners) {
-                    let stage = Stage { learners: learners.clone(), sources: sources.clone() };
-                    let observed = &world.grid.observed;
-                    world.plain = stage.complete(&world.plain, &self.columns, |i, f| !observed[i * m + f], run)?;
-                    for (group, rows) in world.without.iter_mut().enumerate() {
-                        let open = |i: usize, f: usize| f % groups == group || !observed[i * m + f];
-                        *rows = stage.complete(rows, &self.columns, open, run)?;
-                    }
-                }
-            }
-            let last = learners.pop().expect("the world of all cells is the last");
-            self.stages.push(Stage { learners: last, sources });
-            if !changed {
-                break;
-            }
+            self.stages.push(added);
         }
         Ok(None)
+    }
+
+    /// Learns a stage in every world, notes what its learners say of held-out cells, and completes the worlds with the
+    /// best of it. Returns the stage of the last world, of all cells; none if the time was spent.
+    fn add_stage(
+        &self,
+        order: Order,
+        worlds: &mut [World],
+        heard: &mut [Heard],
+        before: &mut [usize],
+        (effort, reserve): (Effort, Option<Duration>),
+        run: &mut Run,
+    ) -> Result<Option<Stage>> {
+        let (m, number) = (self.columns.len(), self.stages.len());
+        let groups = m.min(GROUPS);
+        let first = STAGES + LEARNERS * number;
+        let mut learners: Vec<Vec<Learners>> = worlds.iter().map(|_| Vec::with_capacity(m)).collect();
+        let mut sources = vec![None; m];
+        for f in 0..m {
+            let column = &self.columns[f];
+            for (w, (world, learners)) in worlds.iter().zip(&mut learners).enumerate() {
+                if run.is_spent() || run.time_left().zip(reserve).is_some_and(|(left, kept)| left < kept) {
+                    return Ok(None);
+                }
+                let z = if order == Order::Together { &world.without[f % groups] } else { &world.plain };
+                let index = ((number * worlds.len() + w) * m + f) as u64;
+                let fitted = Learners::fit(z, &world.grid, f, &self.columns, effort.trees, run, index)?;
+                if !world.held.is_empty() {
+                    let rows = open_rows(&world.grid, f, |at| world.held[at]);
+                    for which in 0..LEARNERS {
+                        let said = fitted.say(which, f, &self.columns, &world.plain, &rows, run)?;
+                        heard[f].said[first + which].extend(said.unwrap_or_default());
+                    }
+                }
+                learners.push(fitted);
+                let done = (number * m + f) * worlds.len() + w + 1;
+                run.report("learners", done as u64, ((effort.stages + effort.turns) * m * worlds.len()) as u64, "");
+            }
+            let error = |c| heard[f].error(column, c).unwrap_or(f64::INFINITY);
+            for which in 0..LEARNERS {
+                if error(first + which) < error(before[f]) {
+                    (before[f], sources[f]) = (first + which, Some(which));
+                }
+            }
+            let Some(which) = sources[f].filter(|_| order == Order::InTurn) else { continue };
+            for (world, learners) in worlds.iter_mut().zip(&learners) {
+                let rows = open_rows(&world.grid, f, |at| !world.grid.observed[at]);
+                if let Some(said) = learners[f].say(which, f, &self.columns, &world.plain, &rows, run)? {
+                    put(&mut world.plain, f, column, m, &rows, &said);
+                }
+            }
+        }
+        let mut last = None;
+        for (world, learners) in worlds.iter_mut().zip(learners) {
+            let stage = Stage { order, learners, sources: sources.clone() };
+            if order == Order::Together && number + 1 < effort.stages + effort.turns {
+                let observed = &world.grid.observed;
+                let answer = |z: &mut Vec<f32>, open: &dyn Fn(usize) -> bool| {
+                    let rows: Vec<Vec<u32>> = (0..m).map(|f| open_rows(&world.grid, f, open)).collect();
+                    stage.answer(z, &self.columns, &rows, |_, _| false, run, |_, _, _| {})
+                };
+                answer(&mut world.plain, &|at| !observed[at])?;
+                // Those who take turns learn from rows as they stand.
+                let carefully = if number + 1 < effort.stages { groups } else { 0 };
+                for (group, z) in world.without.iter_mut().enumerate().take(carefully) {
+                    answer(z, &|at| at % m % groups == group || !observed[at])?;
+                }
+            }
+            last = Some(stage);
+        }
+        Ok(last)
     }
 
     /// What the model says of the cells that are asked for: for each column the opinions of its cells, row by row.
@@ -349,8 +376,7 @@ impl Model {
         } else {
             ensemble::say(&nets, &self.columns, grid, &asked, run)?
         };
-        let rows: Vec<Vec<u32>> =
-            (0..m).map(|f| (0..grid.n).filter(|i| asked[i * m + f]).map(|i| i as u32).collect()).collect();
+        let rows: Vec<Vec<u32>> = (0..m).map(|f| open_rows(grid, f, |at| asked[at])).collect();
         let mut mixed: Vec<Vec<f32>> = (0..m)
             .map(|f| {
                 let mut sum = vec![0.0; rows[f].len() * self.columns[f].opinion_width()];
@@ -363,22 +389,19 @@ impl Model {
             .collect();
         let mut z = self.completed(grid, &asked, &voices);
         for (s, stage) in self.stages.iter().enumerate() {
-            for f in 0..m {
-                for which in 0..LEARNERS {
-                    let weight = self.weights[f][STAGES + LEARNERS * s + which];
-                    if weight > 0.0
-                        && let Some(said) = stage.learners[f].say(which, f, &self.columns, &z, &rows[f], run)?
-                    {
-                        add(&mut mixed[f], weight, &said);
-                    }
-                }
-            }
-            if s + 1 < self.stages.len() {
-                z = stage.complete(&z, &self.columns, |i, f| asked[i * m + f], run)?;
-            }
+            let weight = |f: usize, which: usize| self.weights[f][STAGES + LEARNERS * s + which];
+            let wanted = |f, which| weight(f, which) > 0.0;
+            stage.answer(&mut z, &self.columns, &rows, wanted, run, |f, which, said| {
+                add(&mut mixed[f], weight(f, which), said);
+            })?;
         }
         Ok(mixed)
     }
+}
+
+/// The rows whose cell in column `f` is one of those.
+fn open_rows(grid: &Grid, f: usize, open: impl Fn(usize) -> bool) -> Vec<u32> {
+    (0..grid.n).filter(|i| open(i * grid.m + f)).map(|i| i as u32).collect()
 }
 
 /// Weights that believe one opinion alone.
@@ -465,7 +488,7 @@ mod tests {
     fn effort() -> Effort {
         let training =
             Training { shape: Shape { width: 16, layers: 1, lines: true }, steps: 60, ..Training::default() };
-        Effort { nets: 2, held: 0.1, training, stages: 2, trials: 2, trees: 10, rows: 1000 }
+        Effort { nets: 2, held: 0.1, training, stages: 2, turns: 1, trials: 2, trees: 10, rows: 1000 }
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct M3Params {
     pub batch: usize,
     /// How often forests and lines learn from the completed table.
     pub stages: usize,
+    /// How often, after that, the columns take turns in learning from each other's answers.
+    pub turns: usize,
     /// How many trees a forest has.
     pub trees: usize,
 }
@@ -51,6 +53,7 @@ impl Default for M3Params {
             steps: 800,
             batch: 512,
             stages: 2,
+            turns: 2,
             trees: 60,
         }
     }
@@ -61,7 +64,7 @@ impl M3Params {
     pub fn of_preset(name: &str) -> M3Params {
         let balanced = M3Params::default();
         match name {
-            "fast" => M3Params { width: 48, nets: 2, steps: 300, stages: 1, trees: 40, ..balanced },
+            "fast" => M3Params { width: 48, nets: 2, steps: 300, stages: 1, turns: 1, trees: 30, ..balanced },
             "best" => M3Params {
                 width: 128,
                 layers: 3,
@@ -69,6 +72,7 @@ impl M3Params {
                 nets: 8,
                 steps: 2000,
                 stages: 3,
+                turns: 3,
                 trees: 100,
                 ..balanced
             },
@@ -103,11 +107,12 @@ impl M3Params {
             _ if cells < TINY => self.stages.min(1),
             _ => self.stages,
         };
+        let turns = if m > MOST_COLUMNS || cells < TINY { 0 } else { self.turns };
         let trees = if cells < TINY { self.trees.min(20) } else { self.trees };
         let rows = LEARNER_ROWS.min(LEARNER_CELLS / (m * m.min(super::learn::GROUPS)));
         // Held-out cells of many rows tell enough in two trials.
         let trials = if cells / m > LEARNER_ROWS { nets.min(2) } else { nets };
-        Effort { nets, held: 0.1, training, stages, trials, trees, rows }
+        Effort { nets, held: 0.1, training, stages, turns, trials, trees, rows }
     }
 }
 

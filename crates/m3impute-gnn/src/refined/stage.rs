@@ -1,8 +1,11 @@
 //! Learners on top of the networks' answers: forests and a line for each column, learnt from completed rows.
 //!
-//! A learner of column `f` sees rows in which every hole is filled, and must see them in learning as it will meet them:
-//! filled *without knowing the cell of `f`*. So it learns from completions in which column `f` was hidden from whoever
-//! filled the rest. The answers of one stage may be the completions of the next.
+//! A learner of column `f` sees rows in which every hole is filled, and should see them in learning as it will meet them:
+//! filled *without knowing the cell of `f`*. So in the first stages it learns from completions in which column `f` was
+//! hidden from whoever filled the rest. The answers of one stage may be the completions of the next.
+//!
+//! In the last stages the columns take turns, as in missForest: a learner learns from rows as they stand, and its answers
+//! are what the next column sees. That is less careful and comes nearer where columns hang together closely.
 
 use super::columns::Column;
 use super::grid::Grid;
@@ -10,6 +13,7 @@ use m3impute_baselines::learners::forest::{Aggregate, Forest, Frame, Plan};
 use m3impute_baselines::learners::lad::Line;
 use m3impute_baselines::learners::tree::Growth;
 use m3impute_core::{Result, Run};
+use serde::{Deserialize, Serialize};
 
 /// Categories with more levels say nothing to a line.
 const LINE_LEVELS: usize = 16;
@@ -29,12 +33,25 @@ pub struct Learners {
     pub line: Option<Line>,
 }
 
+/// How the columns of a stage go about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// All learn and answer from the same completed rows.
+    #[default]
+    Together,
+    /// Each sees what those before it have answered.
+    InTurn,
+}
+
 /// The learners of all columns.
 #[derive(Clone, Debug)]
 pub struct Stage {
+    /// How the columns go about it.
+    pub order: Order,
     /// Of each column, `[m]`.
     pub learners: Vec<Learners>,
-    /// Which learner's answers complete the rows for the next stage; none where those of the stage before stay, `[m]`.
+    /// Which learner's answers complete the rows for those who come after; none where those of before stay, `[m]`.
     pub sources: Vec<Option<usize>>,
 }
 
@@ -169,28 +186,44 @@ fn predictors_of(row: &[f32], f: usize, columns: &[Column], to: &mut Vec<f64>) {
 }
 
 impl Stage {
-    /// The completed rows of the next stage: `z` with the holes of `open` columns answered anew.
+    /// Answers the open cells of completed rows `z` anew, `rows` for each column. `hear` is told what those learners say
+    /// that `wanted` names, by column and number.
     ///
     /// # Errors
     /// When the run is cancelled.
-    pub fn complete(
+    pub fn answer(
         &self,
-        z: &[f32],
+        z: &mut [f32],
         columns: &[Column],
-        open: impl Fn(usize, usize) -> bool,
+        rows: &[Vec<u32>],
+        wanted: impl Fn(usize, usize) -> bool,
         run: &Run,
-    ) -> Result<Vec<f32>> {
-        let m = columns.len();
-        let n = z.len() / m;
-        let mut next = z.to_vec();
+        mut hear: impl FnMut(usize, usize, &[f32]),
+    ) -> Result<()> {
+        let before = (self.order == Order::Together).then(|| z.to_vec());
         for (f, column) in columns.iter().enumerate() {
-            let Some(which) = self.sources[f] else { continue };
-            let rows: Vec<u32> = (0..n).filter(|&i| open(i, f)).map(|i| i as u32).collect();
-            let Some(said) = self.learners[f].say(which, f, columns, z, &rows, run)? else { continue };
-            for (&i, opinion) in rows.iter().zip(said.chunks_exact(column.opinion_width())) {
-                next[i as usize * m + f] = column.point(opinion);
+            for which in 0..LEARNERS {
+                let is_source = self.sources[f] == Some(which);
+                if !is_source && !wanted(f, which) {
+                    continue;
+                }
+                let seen = before.as_deref().unwrap_or(z);
+                let Some(said) = self.learners[f].say(which, f, columns, seen, &rows[f], run)? else { continue };
+                if wanted(f, which) {
+                    hear(f, which, &said);
+                }
+                if is_source {
+                    put(z, f, column, columns.len(), &rows[f], &said);
+                }
             }
         }
-        Ok(next)
+        Ok(())
+    }
+}
+
+/// Puts what was said of a column into some rows of `z`, `[n, m]`.
+pub fn put(z: &mut [f32], f: usize, column: &Column, m: usize, rows: &[u32], said: &[f32]) {
+    for (&i, opinion) in rows.iter().zip(said.chunks_exact(column.opinion_width())) {
+        z[i as usize * m + f] = column.point(opinion);
     }
 }
