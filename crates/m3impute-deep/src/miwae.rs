@@ -18,6 +18,7 @@ use m3impute_core::{
 };
 use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var, alone};
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_distr::{Distribution, StudentT};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -275,11 +276,13 @@ impl<'a> Training<'a> {
     fn step(&mut self, rows: &[usize], rng: &mut ChaCha8Rng) -> f32 {
         let Self { settings, model, parts, .. } = self;
         let (b, k, z) = (rows.len(), settings.particles, model.shape.latent);
-        let noise = Matrix::normal(b * k, z, 1.0, rng); // [b k, z]
+        let key = rng.next_u64();
         let (model, all) = (&mut *model, &self.rows);
-        let one = |model: &FittedMiwae, tape: &mut Tape, (rows, noise): (&[usize], &[f32])| {
+        let one = |model: &FittedMiwae, tape: &mut Tape, part: usize, rows: &[usize]| {
             tape.reset();
-            let noise = Matrix::from_vec(rows.len() * k, z, noise.to_vec()).expect("whole rows");
+            let mut rng = ChaCha8Rng::seed_from_u64(key);
+            rng.set_stream(part as u64);
+            let noise = Matrix::normal(rows.len() * k, z, 1.0, &mut rng); // [rows k, z]
             let seen = Seen::new(tape, all.select(rows));
             let (weights, _) = model.weights(tape, Weights::Trained, seen, k, noise); // [rows, k]
             let bound = tape.log_sum_exp(weights); // [rows, 1]
@@ -292,9 +295,8 @@ impl<'a> Training<'a> {
         let part = b.div_ceil(PARTS);
         let count = b.div_ceil(part);
         let shared: &FittedMiwae = model;
-        let pieces = rows.par_chunks(part).zip(noise.as_slice().par_chunks(part * k * z));
-        let losses: Vec<f32> =
-            parts[..count].par_iter_mut().zip(pieces).map(|(tape, piece)| alone(|| one(shared, tape, piece))).collect();
+        let of_parts = parts[..count].par_iter_mut().zip(rows.par_chunks(part)).enumerate();
+        let losses: Vec<f32> = of_parts.map(|(part, (tape, rows))| alone(|| one(shared, tape, part, rows))).collect();
         model.params.zero_grads();
         parts[..count].iter().for_each(|tape| tape.add_gradients_to(&mut model.params));
         self.adam.step(&mut model.params, settings.learning_rate as f32);
