@@ -8,6 +8,14 @@ const PICKS: usize = 16;
 /// Cells are cut into so many parts to measure a mixture honestly.
 const PARTS: usize = 5;
 
+/// The mean of some numbers, and how far it may be off: its standard error.
+pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
+    let n = x.len().max(1) as f64;
+    let mean = x.iter().sum::<f64>() / n;
+    let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+    (mean, (variance / n).sqrt())
+}
+
 /// The opinions of several candidates on the held-out cells of one column.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
@@ -38,23 +46,23 @@ impl Heard {
         sum
     }
 
-    /// The mean error of a mixture; 0 where there is nothing to compare with.
-    pub fn error_of(&self, column: &Column, weights: &[f32]) -> f64 {
+    /// The error of a mixture in each cell.
+    pub fn errors(&self, column: &Column, weights: &[f32]) -> Vec<f64> {
         let mixed = self.mixed(column, weights);
-        let cells = mixed.chunks_exact(column.opinion_width()).zip(&self.truth);
-        cells.map(|(o, &t)| column.error(o, t)).sum::<f64>() / self.truth.len().max(1) as f64
+        mixed.chunks_exact(column.opinion_width()).zip(&self.truth).map(|(o, &t)| column.error(o, t)).collect()
     }
 
-    /// The mean error of the mixture on cells that had no part in choosing it: each part of the cells is measured with
-    /// the weights that the other parts choose.
-    pub fn honest_error(&self, column: &Column) -> f64 {
+    /// The error of the mixture in each cell, without that cell's part in choosing it: each part of the cells is measured
+    /// with the weights that the other parts choose.
+    pub fn honest_errors(&self, column: &Column) -> Vec<f64> {
         let width = column.opinion_width();
-        let of = |part: usize| {
+        let mut errors = vec![0.0; self.truth.len()];
+        for part in 0..PARTS {
             let weights = self.cells(width, |i| i % PARTS != part).weights(column);
-            let measured = self.cells(width, |i| i % PARTS == part);
-            measured.error_of(column, &weights) * measured.truth.len() as f64
-        };
-        (0..PARTS).map(of).sum::<f64>() / self.truth.len().max(1) as f64
+            let measured = self.cells(width, |i| i % PARTS == part).errors(column, &weights);
+            errors.iter_mut().skip(part).step_by(PARTS).zip(measured).for_each(|(to, error)| *to = error);
+        }
+        errors
     }
 
     /// The same for some of the cells.
@@ -116,7 +124,7 @@ mod tests {
         let heard = Heard { said: vec![said(0.1), said(-0.1), said(0.9), Vec::new()], truth: truth.clone() };
         let weights = heard.weights(&column());
         assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
-        assert!(heard.error_of(&column(), &weights) < 1e-6);
+        assert!(mean_and_error(&heard.errors(&column(), &weights)).0 < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
         assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
     }
@@ -127,8 +135,8 @@ mod tests {
         let truth = vec![0.5_f32; 20];
         let said = |lucky: usize| (0..20).flat_map(|i| [if i == lucky { 0.5 } else { 0.1 }, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: (0..20).map(said).collect(), truth };
-        let chosen = heard.error_of(&column(), &heard.weights(&column()));
-        let honest = heard.honest_error(&column());
+        let (chosen, _) = mean_and_error(&heard.errors(&column(), &heard.weights(&column())));
+        let (honest, _) = mean_and_error(&heard.honest_errors(&column()));
         assert!(chosen < 0.3805 && honest > 0.395, "{chosen} {honest}");
     }
 }

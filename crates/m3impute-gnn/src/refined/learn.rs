@@ -1,6 +1,6 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
-use super::blend::Heard;
+use super::blend::{Heard, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
@@ -47,6 +47,8 @@ pub const STAGES: usize = 3;
 
 /// Columns are hidden in so many groups at most, so that learners see rows completed without knowing their column.
 pub const GROUPS: usize = 24;
+/// What is learnt must beat the typical value by so many standard errors: by luck one column in twenty does.
+const SURE: f64 = 1.645;
 /// With fewer held-out cells in a column there is nothing to tell whom to believe.
 pub(super) const ENOUGH: usize = 12;
 
@@ -148,13 +150,18 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         let alone: Vec<Option<f64>> = (0..heard.said.len()).map(|c| heard.error(column, c)).collect();
         let (weights, mixed) = if cells < ENOUGH {
             let weights = model.usual_weights(f);
-            (weights.clone(), heard.error_of(column, &weights))
+            let (mixed, _) = mean_and_error(&heard.errors(column, &weights));
+            (weights, mixed)
         } else {
-            let honest = heard.honest_error(column);
-            match alone[TYPICAL] {
-                // What does not do better on cells it was not chosen by is not worth the risk.
-                Some(typical) if typical <= honest => (only(TYPICAL, heard.said.len()), typical),
-                _ => (heard.weights(column), honest),
+            let honest = heard.honest_errors(column);
+            let typical = heard.errors(column, &only(TYPICAL, heard.said.len()));
+            let gains: Vec<f64> = typical.iter().zip(&honest).map(|(typical, honest)| typical - honest).collect();
+            let (gain, off) = mean_and_error(&gains);
+            // What does not clearly do better on cells it was not chosen by is not worth the risk.
+            if gain > SURE * off {
+                (heard.weights(column), mean_and_error(&honest).0)
+            } else {
+                (only(TYPICAL, heard.said.len()), mean_and_error(&typical).0)
             }
         };
         model.opinions.push(Opinions { cells, mixed, alone });
