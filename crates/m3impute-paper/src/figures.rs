@@ -153,7 +153,8 @@ pub fn errors_against_time(view: &View, rows: &[Row], lines: &[crate::Setting]) 
         // A name that would stand on another one goes below it.
         let mut label = (place.0 + 8.0, place.1 + 4.0);
         while let Some(taken) = labels.iter().find(|l| (l.0 - label.0).abs() < 90.0 && (l.1 - label.1).abs() < 11.0) {
-            label.1 = taken.1 + 11.0;
+            // A little more than asked for: rounding must not leave it where it was.
+            label.1 = taken.1 + 11.5;
         }
         labels.push(label);
         svg.text(label, Anchor::Start, 10.0, name);
