@@ -4,9 +4,9 @@
 //! ablate --table yacht.csv --mask yacht.mcar30.txt [--preset balanced] [--seed 0] [--threads 0] [KEY=VALUE ...]
 //! ```
 //!
-//! Keys: `nets`, `stages`, `turns`, `layers`, `width`, `steps`, `lines` (0: no lines in the networks), `entropy` (weight of the
-//! cross-entropy), `low` and `high` (share of cells that a row shows), `ema` (0: the last weights), `knots` (2: nearly the
-//! bare value), `dropout`, `decay`, `learning_rate`. Prints one CSV row: table, mask, settings, seed, MAE x10 on hidden
+//! Keys: `nets`, `stages`, `turns`, `layers`, `width`, `steps`, `lines` (0: no lines in the networks), `entropy` (weight of
+//! the cross-entropy), `low` and `high` (share of cells that a row shows), `ema` (0: the last weights), `knots` (2: nearly
+//! the bare value), `dropout`, `decay`, `learning_rate`. Prints one CSV row: table, mask, settings, seed, MAE x10 on hidden
 //! cells, MAE x10 on held-out cells of the mixture and of the networks alone, seconds.
 //!
 //! Columns are scaled by the complete column, as in the paper; the last column of the table is left out. Training never

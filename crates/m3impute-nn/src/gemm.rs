@@ -102,9 +102,6 @@ fn check(len_a: usize, len_b: usize, len_out: usize, a: &[f32], b: &[f32], out: 
     assert_eq!((a.len(), b.len(), out.len()), (len_a, len_b, len_out), "operands of a product do not fit");
 }
 
-// Products with a single column or a single inner dimension have nothing to reuse: the packing of a GEMM would
-// cost more than the product.
-
 // Products of matrices so narrow that a row is half a vector or one: most of the tile of a GEMM would be empty.
 
 fn is_narrow(rows: usize, cols: usize) -> bool {
@@ -178,6 +175,9 @@ fn narrow_sums_of<const FMA: bool, const N: usize>(write: Write, m: usize, a: &[
         }
     }
 }
+
+// Products with a single column or a single inner dimension have nothing to reuse: the packing of a GEMM would
+// cost more than the product.
 
 kernel! {
     fn row_dots<const FMA: bool>(write: Write, k: usize, a: &[f32], b: &[f32], out: &mut [f32]) {
@@ -292,6 +292,8 @@ mod tests {
             (40, 16, 16),
             (300, 8, 8),
             (16, 50, 16),
+            (9, 50, 8),
+            (30, 3, 16),
         ] {
             let (a, b, at) = (numbers(m * k), numbers(k * n), numbers(k * m));
             for (write, start) in [(Write::Set, 0.0), (Write::Add, 2.0)] {
