@@ -217,7 +217,7 @@ impl MatrixMethod for Miwae {
                 for epoch in epochs.clone() {
                     loss = training.epoch(&mut run.rng("epoch", epoch), || cancel.check())?;
                 }
-                Ok((loss, held.as_ref().map(|held| training.error(held, &mut run.rng("look", 0)))))
+                Ok((loss, held.as_ref().map(|held| training.error(held, run))))
             })?;
             pace.took(epochs, loss, run)?;
             let Some(error) = error else { continue };
@@ -303,21 +303,23 @@ impl<'a> Training<'a> {
         losses.iter().sum()
     }
 
-    /// The error of the weighted means on held-out cells.
-    fn error(&mut self, held: &Held, rng: &mut ChaCha8Rng) -> f32 {
+    /// The error of the weighted means on held-out cells; the same noise at every look.
+    fn error(&self, held: &Held, run: &Run) -> f32 {
         let (w, k) = (held.rows.x.cols(), LOOK_SAMPLES);
         let mut said = Matrix::zeros(held.rows.len(), w); // [n, w]
         let chunk = self.model.rows_at_a_time(k);
-        for from in (0..held.rows.len()).step_by(chunk) {
-            let part: Vec<usize> = (from..held.rows.len().min(from + chunk)).collect();
-            let noise = Matrix::normal(part.len() * k, self.model.shape.latent, 1.0, rng); // [rows k, z]
-            let (weights, of) = self.model.samples(&mut self.parts[0], held.rows.select(&part), k, noise, |_, _| {});
-            for (at, &i) in part.iter().enumerate() {
-                let (said_by, weights) = (&of[at * k * w..(at + 1) * k * w], &weights[at * k..(at + 1) * k]);
-                let samples = Samples { said: said_by, width: w, weights };
-                said.row_mut(i).iter_mut().enumerate().for_each(|(j, s)| *s = samples.mean(j));
+        let one = |tape: &mut Tape, at: usize, said: &mut [f32]| {
+            let rows: Vec<usize> = (at * chunk..at * chunk + said.len() / w).collect();
+            let mut rng = run.rng("look", at as u64);
+            let noise = Matrix::normal(rows.len() * k, self.model.shape.latent, 1.0, &mut rng); // [rows k, z]
+            let (weights, of) = self.model.samples(tape, held.rows.select(&rows), k, noise, |_, _| {});
+            for (said, (of, weights)) in said.chunks_mut(w).zip(of.chunks(k * w).zip(weights.chunks(k))) {
+                let samples = Samples { said: of, width: w, weights };
+                said.iter_mut().enumerate().for_each(|(j, s)| *s = samples.mean(j));
             }
-        }
+        };
+        let chunks = said.as_mut_slice().par_chunks_mut(chunk * w).enumerate();
+        chunks.for_each_init(Tape::inference, |tape, (at, said)| alone(|| one(tape, at, said)));
         held.error(&said)
     }
 }
@@ -436,11 +438,13 @@ impl FittedMiwae {
         (NUMBERS / (samples * of_decoder.iter().max().copied().unwrap_or(1))).max(1)
     }
 
-    /// Weighted samples of each row that has holes; `each` gets its number, what the samples mean, and a draw of each.
+    /// Weighted samples of each row that has holes; `each` gets its number, what the samples mean, and a draw of each;
+    /// the mean again where draws are not wanted.
     fn sample(
         &self,
         data: &mut Encoded,
         run: &Run,
+        wanted: Fill,
         mut each: impl FnMut(&mut Encoded, usize, [&Samples<'_>; 2]),
     ) -> Result<()> {
         let (q, w, k) = (self.inputs.numbers(), self.inputs.width(), self.shape.samples);
@@ -450,22 +454,24 @@ impl FittedMiwae {
             let mut noise = Vec::with_capacity(rows.len() * k * self.shape.latent);
             streams.iter_mut().for_each(|rng| noise.extend(Matrix::normal(k, self.shape.latent, 1.0, rng).into_vec()));
             let noise = matrix_of(rows.len() * k, noise);
-            let (mut unit, mut spreads) = (Vec::with_capacity(rows.len() * k * q), Vec::new());
+            let mut off = Vec::new(); // [rows k, q]
             let joined = Rows { x: stacked(rows, |r| &r.x), observed: stacked(rows, |r| &r.observed) };
             let (weights, said) = self.samples(tape, joined, k, noise, |s, [scales, freedoms]| {
-                let rng = &mut streams[s / k];
-                for (scale, freedom) in scales.iter().zip(freedoms) {
-                    // The least scale and freedom are those of the likelihood.
-                    let draw = StudentT::new(freedom + 3.0).map_or(0.0, |t| t.sample(rng));
-                    unit.push(draw);
-                    spreads.push(scale + 0.001);
+                if wanted == Fill::Mean {
+                    return;
                 }
+                let rng = &mut streams[s / k];
+                // The least scale and freedom are those of the likelihood.
+                let draw = |freedom: f32| StudentT::new(freedom + 3.0).map_or(0.0, |t| t.sample(rng));
+                off.extend(freedoms.iter().copied().map(draw).zip(scales).map(|(t, scale)| (scale + 0.001) * t));
             });
-            let mut drawn = said.clone(); // [rows k, w]
-            for (row, (t, scale)) in drawn.chunks_exact_mut(w).zip(unit.chunks(q.max(1)).zip(spreads.chunks(q.max(1))))
-            {
-                row.iter_mut().zip(t.iter().zip(scale)).for_each(|(x, (t, scale))| *x += scale * t);
-            }
+            let drawn = (wanted == Fill::Draw).then(|| {
+                let mut drawn = said.clone(); // [rows k, w]
+                for (row, off) in drawn.chunks_exact_mut(w).zip(off.chunks(q.max(1))) {
+                    row.iter_mut().zip(off).for_each(|(x, off)| *x += off);
+                }
+                drawn
+            });
             (weights, said, drawn)
         };
         let chunk = self.rows_at_a_time(k);
@@ -480,8 +486,11 @@ impl FittedMiwae {
             for (part, (weights, said, drawn)) in parts.chunks(chunk).zip(&drawn) {
                 for (at, &i) in part.iter().enumerate() {
                     let (of, weights) = (at * k * w..(at + 1) * k * w, &weights[at * k..(at + 1) * k]);
-                    let [mean, drawn] =
-                        [said, drawn].map(|said| Samples { said: &said[of.clone()], width: w, weights });
+                    let [mean, drawn] = [said, drawn.as_ref().unwrap_or(said)].map(|said| Samples {
+                        said: &said[of.clone()],
+                        width: w,
+                        weights,
+                    });
                     each(data, i, [&mean, &drawn]);
                 }
             }
@@ -516,12 +525,12 @@ impl MatrixModel for FittedMiwae {
     const BELIEVES: bool = true;
 
     fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        self.sample(rows, run, |rows, i, samples| self.inputs.put(rows, i, &self.point(samples)))
+        self.sample(rows, run, self.shape.fill, |rows, i, samples| self.inputs.put(rows, i, &self.point(samples)))
     }
 
     fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
         let mut of = self.inputs.no_distributions();
-        self.sample(rows, run, |rows, i, samples| {
+        self.sample(rows, run, Fill::Draw, |rows, i, samples| {
             self.inputs.believe(rows, i, samples[1], &mut of);
             self.inputs.put(rows, i, &self.point(samples));
         })?;

@@ -55,7 +55,7 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
     }
     let mut out = heading(&machine, &run);
     let best = measured.iter().map(|(_, speed, _)| speed.wall.gemm_gflops).fold(0.0, f64::max);
-    let _ = writeln!(out, "matrix products: {best:.0} GFLOPS\n");
+    let _ = writeln!(out, "matrix products (crate matrixmultiply): {best:.0} GFLOPS\n");
     out.push_str(&table(&measured, manner));
     out.push_str(
         "\nOf GEMM: speed of the step as a share of that of matrix products measured in turns with it, by the\n",
