@@ -147,13 +147,13 @@ impl Tile<'_> {
             let mut panel = self.panel.as_ptr();
             for _ in 0..self.depth {
                 let mut b = [_mm512_setzero_ps(); V];
-                for v in 0..V {
-                    b[v] = _mm512_loadu_ps(panel.add(v * LANES));
+                for (v, b) in b.iter_mut().enumerate() {
+                    *b = _mm512_loadu_ps(panel.add(v * LANES));
                 }
-                for i in 0..R {
+                for (i, sums) in sums.iter_mut().enumerate() {
                     let x = _mm512_set1_ps(*a.add(i * self.row));
-                    for v in 0..V {
-                        sums[i][v] = _mm512_fmadd_ps(x, b[v], sums[i][v]);
+                    for (sum, b) in sums.iter_mut().zip(b) {
+                        *sum = _mm512_fmadd_ps(x, b, *sum);
                     }
                 }
                 a = a.wrapping_add(self.col);
