@@ -426,7 +426,7 @@ impl Encoder {
 
     /// Checks an encoder that came from a file.
     pub(crate) fn validate(&self) -> Result<()> {
-        let damaged = |reason: String| Err(Error::ModelFile { reason });
+        let damaged = |what: String| Err(Error::damaged(what));
         if self.known.len() != self.schema.len() {
             return damaged(format!("{} columns described, {} in the schema", self.known.len(), self.schema.len()));
         }

@@ -214,6 +214,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// A model file that is not whole, and in what.
+    pub fn damaged(what: impl Into<String>) -> Error {
+        Error::ModelFile { reason: what.into() }
+    }
+
     /// What sort of failure it is.
     pub fn category(&self) -> Category {
         match self {

@@ -81,8 +81,8 @@ macro_rules! tensor_getters {
         pub fn $name(&self, name: &str) -> Result<(&[usize], &[$type])> {
             match self.tensors.get(name) {
                 Some(Tensor::$variant(shape, data)) => Ok((shape, data)),
-                Some(_) => Err(damaged(format!("tensor `{name}` is of another type"))),
-                None => Err(damaged(format!("tensor `{name}` is not there"))),
+                Some(_) => Err(Error::damaged(format!("tensor `{name}` is of another type"))),
+                None => Err(Error::damaged(format!("tensor `{name}` is not there"))),
             }
         }
     )*};
@@ -91,12 +91,26 @@ macro_rules! tensor_getters {
 impl ModelFile {
     tensor_getters!(f64s, F64, f64; f32s, F32, f32; u32s, U32, u32; u8s, U8, u8);
 
+    /// The numbers of a matrix of that name and shape, all of them finite.
+    ///
+    /// # Errors
+    /// When there is none, or it is another.
+    pub fn matrix(&self, name: &str, (rows, cols): (usize, usize)) -> Result<&[f32]> {
+        let (shape, data) = self.f32s(name)?;
+        if shape != [rows, cols] || data.iter().any(|v| !v.is_finite()) {
+            let expected = format!("`{name}`: expected finite numbers of shape [{rows}, {cols}], got {shape:?}");
+            return Err(Error::damaged(expected));
+        }
+        Ok(data)
+    }
+
     /// The method's state as its own type.
     ///
     /// # Errors
     /// When the JSON is of another shape.
     pub fn state<S: for<'de> Deserialize<'de>>(&self) -> Result<S> {
-        S::deserialize(&self.header.state).map_err(|e| damaged(format!("state of `{}`: {e}", self.header.method)))
+        S::deserialize(&self.header.state)
+            .map_err(|e| Error::damaged(format!("state of `{}`: {e}", self.header.method)))
     }
 
     /// Writes the file.
@@ -127,23 +141,23 @@ impl ModelFile {
     /// When the bytes are no model file, or one of a version that is not read.
     pub fn read(bytes: &[u8]) -> Result<ModelFile> {
         let (_, metadata) = safetensors::SafeTensors::read_metadata(bytes)
-            .map_err(|e| damaged(format!("no safetensors header: {e}")))?;
+            .map_err(|e| Error::damaged(format!("no safetensors header: {e}")))?;
         let json = metadata
             .metadata()
             .as_ref()
             .and_then(|m| m.get(KEY))
-            .ok_or_else(|| damaged("a safetensors file, but not one of m3impute".to_owned()))?;
+            .ok_or_else(|| Error::damaged("a safetensors file, but not one of m3impute".to_owned()))?;
         #[derive(Deserialize)]
         struct Version {
             format: u32,
         }
-        let version: Version = serde_json::from_str(json).map_err(|e| damaged(format!("header: {e}")))?;
+        let version: Version = serde_json::from_str(json).map_err(|e| Error::damaged(format!("header: {e}")))?;
         if !(OLDEST_FORMAT..=FORMAT).contains(&version.format) {
             return Err(Error::ModelVersion { got: version.format, oldest: OLDEST_FORMAT, newest: FORMAT });
         }
-        let header: Header = serde_json::from_str(json).map_err(|e| damaged(format!("header: {e}")))?;
+        let header: Header = serde_json::from_str(json).map_err(|e| Error::damaged(format!("header: {e}")))?;
         header.encoder.validate()?;
-        let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| damaged(e.to_string()))?;
+        let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| Error::damaged(e.to_string()))?;
         let tensors = file
             .iter()
             .map(|(name, view)| Ok((name.to_owned(), Tensor::of(name, &view)?)))
@@ -190,11 +204,7 @@ impl Tensor {
             Dtype::F32 => Ok(Tensor::F32(shape, chunks(data, f32::from_le_bytes))),
             Dtype::U32 => Ok(Tensor::U32(shape, chunks(data, u32::from_le_bytes))),
             Dtype::U8 => Ok(Tensor::U8(shape, data.to_vec())),
-            other => Err(damaged(format!("tensor `{name}` is of type {other:?}"))),
+            other => Err(Error::damaged(format!("tensor `{name}` is of type {other:?}"))),
         }
     }
-}
-
-fn damaged(reason: String) -> Error {
-    Error::ModelFile { reason }
 }

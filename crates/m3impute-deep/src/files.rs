@@ -14,14 +14,7 @@ pub(crate) fn store(params: &Params, tensors: &mut BTreeMap<String, Tensor>) {
 }
 
 /// A matrix of finite numbers and this shape.
-pub(crate) fn matrix(file: &ModelFile, name: &str, (rows, cols): (usize, usize)) -> Result<Matrix> {
-    let (shape, data) = file.f32s(name)?;
-    if shape != [rows, cols] || data.iter().any(|v| !v.is_finite()) {
-        return Err(damaged(&format!("`{name}`: expected finite numbers of shape [{rows}, {cols}], got {shape:?}")));
-    }
-    Matrix::from_vec(rows, cols, data.to_vec()).map_err(|e| damaged(&e.to_string()))
-}
-
-pub(crate) fn damaged(what: &str) -> Error {
-    Error::ModelFile { reason: what.to_owned() }
+pub(crate) fn matrix(file: &ModelFile, name: &str, shape: (usize, usize)) -> Result<Matrix> {
+    let numbers = file.matrix(name, shape)?.to_vec();
+    Matrix::from_vec(shape.0, shape.1, numbers).map_err(|e| Error::damaged(e.to_string()))
 }

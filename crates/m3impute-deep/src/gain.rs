@@ -4,7 +4,7 @@
 //! the discriminator sees the completed row and a hint: which of most observed cells are observed.
 
 use crate::chance::{Deck, of_row, unit};
-use crate::files::{damaged, store};
+use crate::files::store;
 use crate::held::Held;
 use crate::inputs::{Inputs, Rows, Samples, encoding};
 use crate::mlp::{Mlp, Start, Weights};
@@ -12,7 +12,7 @@ use crate::pace::Pace;
 use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::Scale;
 use m3impute_core::{
-    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
+    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
 };
 use m3impute_nn::{Activation, Adam, AdamParams, Matrix, Params, Tape};
@@ -481,7 +481,7 @@ impl MatrixModel for FittedGain {
         let State { inputs, width, seed } = file.state()?;
         let inputs = inputs.checked(file)?;
         if width == 0 {
-            return Err(damaged("the width of the network"));
+            return Err(Error::damaged("the width of the network"));
         }
         let mut params = Params::new();
         let generator = Mlp::restore(file, &mut params, GENERATOR, &sizes(inputs.width(), width))?;

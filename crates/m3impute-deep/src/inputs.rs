@@ -2,10 +2,9 @@
 //!
 //! `n` rows, `m` features of the encoded table, `w` inputs of a network: numbers first, then flags.
 
-use crate::files::damaged;
 use m3impute_core::beliefs::{Distributions, LEVELS};
 use m3impute_core::encode::{Constants, Layout, MAX_FLAGS, Meaning, Scale};
-use m3impute_core::{Encoded, Encoding, ModelFile, Result};
+use m3impute_core::{Encoded, Encoding, Error, ModelFile, Result};
 use m3impute_nn::Matrix;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -180,7 +179,7 @@ impl Inputs {
         };
         let all = self.slots.iter().zip(features.iter().map(|f| f.meaning)).all(fits);
         if !all || self.slots.len() != features.len() || number != self.numbers || flag != self.width {
-            return Err(damaged("the inputs of the network"));
+            return Err(Error::damaged("the inputs of the network"));
         }
         Ok(self)
     }

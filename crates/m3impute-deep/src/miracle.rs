@@ -8,13 +8,13 @@
 mod network;
 
 use crate::chance::Deck;
-use crate::files::{damaged, matrix, store};
+use crate::files::{matrix, store};
 use crate::held::Held;
 use crate::inputs::{Inputs, Rows, encoding, select};
 use crate::pace::Pace;
 use m3impute_core::encode::Scale;
 use m3impute_core::{
-    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
+    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
 };
 use m3impute_nn::{Adam, AdamParams, Matrix, Params, Tape, Var, alone};
@@ -491,12 +491,12 @@ impl MatrixModel for FittedMiracle {
         let rising = holed.windows(2).all(|pair| pair[0] < pair[1]);
         let fits = rising && holed.last().is_none_or(|&last| last < inputs.width());
         if !fits || !(1..=1024).contains(&width) || !(1..=1000).contains(&rounds) {
-            return Err(damaged("the shape of the networks"));
+            return Err(Error::damaged("the shape of the networks"));
         }
         let means = matrix(file, "means", (1, inputs.width()))?;
         let range = matrix(file, "range", (2, inputs.width()))?;
         if range.row(0).iter().zip(range.row(1)).any(|(low, high)| low > high) {
-            return Err(damaged("the range of the inputs"));
+            return Err(Error::damaged("the range of the inputs"));
         }
         let mut params = Params::new();
         let network = Network::restore(file, &mut params, &inputs, holed, width)?;

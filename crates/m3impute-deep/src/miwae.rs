@@ -5,7 +5,7 @@
 //! Samples from `q` weighted by `p(x | z) p(z) / q(z)` are samples of what is missing.
 
 use crate::chance::{Deck, of_row};
-use crate::files::{damaged, store};
+use crate::files::store;
 use crate::held::Held;
 use crate::inputs::{Inputs, Rows, Samples, encoding};
 use crate::mlp::{Mlp, Start, Weights};
@@ -13,7 +13,7 @@ use crate::pace::Pace;
 use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::Scale;
 use m3impute_core::{
-    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
+    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
 };
 use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var, alone};
@@ -547,7 +547,7 @@ impl MatrixModel for FittedMiwae {
         let inputs = inputs.checked(file)?;
         let within = |value: usize, most: usize| (1..=most).contains(&value);
         if !within(shape.width, 2048) || !within(shape.latent, 1024) || !within(shape.samples, 100_000) {
-            return Err(damaged("the shape of the model"));
+            return Err(Error::damaged("the shape of the model"));
         }
         let mut params = Params::new();
         let [of_encoder, of_decoder] = sizes(&inputs, &shape);

@@ -296,7 +296,7 @@ impl MatrixModel for FittedGnn {
         let fits =
             levels.len() == m && layers >= 1 && d >= 1 && (1..=1000).contains(&peers) && training.epsilon.is_finite();
         if !fits || (variant.has_peers() && start == Start::Ones) {
-            return Err(damaged("the shape of the model"));
+            return Err(Error::damaged("the shape of the model"));
         }
         let nodes = match start {
             Start::Values => matrix(file, "feature_nodes", (m, d))?,
@@ -310,7 +310,7 @@ impl MatrixModel for FittedGnn {
         }
         let (shape, degrees) = file.u32s("features.degrees")?;
         if shape != [m] {
-            return Err(damaged("`features.degrees`"));
+            return Err(Error::damaged("`features.degrees`"));
         }
         let features = FeatureStates {
             layers: states,
@@ -324,9 +324,9 @@ impl MatrixModel for FittedGnn {
 
 fn restore_bank(file: &ModelFile, model: &Model, training: &Kept, m: usize) -> Result<Bank> {
     let (shape, observed) = file.u8s("bank.observed")?;
-    let &[rows, _] = shape else { return Err(damaged("`bank.observed`")) };
+    let &[rows, _] = shape else { return Err(Error::damaged("`bank.observed`")) };
     if shape != [rows, m] || rows == 0 {
-        return Err(damaged("`bank.observed`"));
+        return Err(Error::damaged("`bank.observed`"));
     }
     let observed = observed.iter().map(|&o| o == 1).collect();
     let values = matrix(file, "bank.values", (rows, m))?;
@@ -335,14 +335,7 @@ fn restore_bank(file: &ModelFile, model: &Model, training: &Kept, m: usize) -> R
 }
 
 /// A matrix of finite numbers and this shape.
-pub(crate) fn matrix(file: &ModelFile, name: &str, (rows, cols): (usize, usize)) -> Result<Matrix> {
-    let (shape, data) = file.f32s(name)?;
-    if shape != [rows, cols] || data.iter().any(|v| !v.is_finite()) {
-        return Err(damaged(&format!("`{name}`: expected finite numbers of shape [{rows}, {cols}], got {shape:?}")));
-    }
-    Matrix::from_vec(rows, cols, data.to_vec()).map_err(|e| damaged(&e.to_string()))
-}
-
-pub(crate) fn damaged(what: &str) -> Error {
-    Error::ModelFile { reason: what.to_owned() }
+pub(crate) fn matrix(file: &ModelFile, name: &str, shape: (usize, usize)) -> Result<Matrix> {
+    let numbers = file.matrix(name, shape)?.to_vec();
+    Matrix::from_vec(shape.0, shape.1, numbers).map_err(|e| Error::damaged(e.to_string()))
 }

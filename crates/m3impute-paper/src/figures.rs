@@ -116,8 +116,7 @@ fn critical_difference(methods: usize, tables: usize) -> Option<f64> {
 /// Error against time: each line by its geometric means over the tables, errors as multiples of the best on each table.
 pub fn errors_against_time(view: &View, rows: &[Row], lines: &[crate::Setting]) -> String {
     let mut svg = Svg::new(640.0, 420.0, &format!("{}: error against time", view.title));
-    let points: Vec<(String, f64, f64)> =
-        lines.iter().enumerate().filter_map(|(at, setting)| point(view, rows, setting, at)).collect();
+    let points: Vec<(String, f64, f64)> = lines.iter().filter_map(|setting| point(view, rows, setting)).collect();
     svg.text((12.0, 18.0), Anchor::Start, 13.0, &format!("{}: error against time", view.title));
     let (left, right, low, high) = (70.0, 520.0, 370.0, 40.0);
     let span = |values: Vec<f64>| {
@@ -162,11 +161,12 @@ pub fn errors_against_time(view: &View, rows: &[Row], lines: &[crate::Setting]) 
     svg.finish()
 }
 
-fn point(view: &View, rows: &[Row], setting: &crate::Setting, line: usize) -> Option<(String, f64, f64)> {
+fn point(view: &View, rows: &[Row], setting: &crate::Setting) -> Option<(String, f64, f64)> {
+    let (_, cells) = view.lines.iter().find(|(name, _)| *name == setting.name)?;
     let mut logs = Vec::new();
     for column in 0..view.columns.len() {
         let best = view.lines.iter().filter_map(|(_, cells)| cells[column].mean).fold(f64::INFINITY, f64::min);
-        logs.push((view.lines[line].1[column].mean? / best.max(1e-12)).ln());
+        logs.push((cells[column].mean? / best.max(1e-12)).ln());
     }
     let own: Vec<f64> = rows
         .iter()
@@ -237,22 +237,23 @@ mod tests {
     #[test]
     fn curves_have_a_panel_for_each_table_and_a_dot_for_each_figure() {
         let ratios = study("ratios").unwrap();
-        let settings = ratios.settings(Some(&names(&["mean", "knn"]))).unwrap();
+        let settings = ratios.settings(Some(&names(&["mean", "knn"])), None).unwrap();
         let mut rows = Vec::new();
         for mask in ratios.masks {
             rows.push(Row { mask: (*mask).to_owned(), ..row("yacht", "mean", 0, 2.0) });
             rows.push(Row { mask: (*mask).to_owned(), ..row("yacht", "knn", 0, 1.0) });
         }
+        rows.push(Row { mask: "mcar50".to_owned(), ..row("wine", "knn", 0, 1.0) });
         let view = view(ratios, &rows, &names(&["yacht", "wine"]), &settings, Scale::Paper, None);
         let drawn = curves(ratios, &view);
-        assert_eq!(drawn.matches("<circle").count(), 8);
+        assert_eq!(drawn.matches("<circle").count(), 9);
         assert!(drawn.contains(">yacht<") && drawn.contains(">wine<") && drawn.contains(">70 %<"));
     }
 
     #[test]
     fn ranks_and_times_have_a_dot_for_each_method() {
         let main = study("main").unwrap();
-        let settings = main.settings(Some(&names(&["mean", "knn", "mice"]))).unwrap();
+        let settings = main.settings(Some(&names(&["mean", "knn", "mice"])), None).unwrap();
         let mut rows = Vec::new();
         for table in ["yacht", "wine"] {
             for (method, error) in [("mean", 2.0), ("knn", 1.0), ("mice", 1.5)] {

@@ -7,7 +7,7 @@
 //! ```
 //! let study = m3impute_paper::study("peers")?;
 //! assert_eq!(study.title, "Peers of a sample");
-//! let settings = study.settings(None)?;
+//! let settings = study.settings(None, None)?;
 //! assert_eq!((settings.len(), settings[2].name.as_str()), (6, "5"));
 //! assert_eq!(m3impute_paper::published(study, "5", "yacht"), Some(1.33));
 //! # Ok::<(), m3impute_paper::Error>(())

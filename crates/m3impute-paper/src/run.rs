@@ -339,7 +339,7 @@ mod tests {
     fn a_bench_that_was_stopped_goes_on_where_it_was() {
         let (folder, bench) = (folder(), bench());
         let main = study("main").unwrap();
-        let settings = main.settings(Some(&named(&["mean", "mice", "missforest"]))).unwrap();
+        let settings = main.settings(Some(&named(&["mean", "mice", "missforest"])), None).unwrap();
         let tables = chosen_tables(main, None, &["yacht", "wine"]).unwrap();
         let tasks = tasks(main, &tables, &settings, &bench);
         assert_eq!(tasks.len(), 8, "two seeds for missforest, which draws; one for the others");
@@ -366,7 +366,7 @@ mod tests {
     fn times_are_those_of_learning_and_of_filling() {
         let (folder, bench) = (folder(), bench());
         let times = study("times").unwrap();
-        let settings = times.settings(Some(&named(&["mice"]))).unwrap();
+        let settings = times.settings(Some(&named(&["mice"])), None).unwrap();
         let tasks = tasks(times, &named(&["yacht"]), &settings, &bench);
         let mut store = Store::open(&folder.path().join("rows.csv")).unwrap();
         let watch: Arc<dyn Watch> = Arc::new(Counted::default());

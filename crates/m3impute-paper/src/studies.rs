@@ -264,17 +264,23 @@ pub fn study(name: &str) -> Result<&'static Study> {
 }
 
 impl Study {
-    /// What takes part: what is named, or else what belongs to the study.
+    /// What takes part: what is named, or else what belongs to the study. The networks that train for hours as they were
+    /// published train for `epochs` where that is said, and then take part in comparisons without being named.
     ///
     /// # Errors
     /// When a method or preset is not there.
-    pub fn settings(&self, named: Option<&[String]>) -> Result<Vec<Setting>> {
-        match (named, &self.lines) {
-            (_, Lines::Nothing) => Ok(Vec::new()),
-            (Some(names), _) => names.iter().map(|name| Setting::parse(name)).collect(),
-            (None, Lines::These(_)) => Ok(self.fixed()),
-            (None, Lines::Methods) => Ok(usual()),
+    pub fn settings(&self, named: Option<&[String]>, epochs: Option<u64>) -> Result<Vec<Setting>> {
+        let mut settings = match (named, &self.lines) {
+            (_, Lines::Nothing) => Vec::new(),
+            (Some(names), _) => names.iter().map(|name| Setting::parse(name)).collect::<Result<_>>()?,
+            (None, Lines::These(_)) => self.fixed(),
+            (None, Lines::Methods) => usual().filter(|s| epochs.is_some() || !s.takes_hours()).collect(),
+        };
+        if let Some(epochs) = epochs {
+            let slow = settings.iter_mut().filter(|s| s.takes_hours());
+            slow.for_each(|s| s.params.push((EPOCHS.to_owned(), epochs.to_string())));
         }
+        Ok(settings)
     }
 
     /// The settings that belong to the study; none where it compares methods.
@@ -301,19 +307,18 @@ impl Study {
     }
 }
 
-/// Settings that train for hours: they take part when they are named.
+/// Settings that train for hours as they were published.
 const HOURS: [(&str, &str); 3] = [("m3", "paper"), ("grape", "default"), ("grape", "paper")];
+/// Their parameter that says for how long.
+const EPOCHS: &str = "epochs";
 
 /// Every method, and the settings that stand behind its published figures.
-fn usual() -> Vec<Setting> {
-    let mut settings = Vec::new();
-    for spec in METHODS {
+fn usual() -> impl Iterator<Item = Setting> {
+    METHODS.iter().flat_map(|spec| {
         let presets = spec.presets.iter().map(|p| p.0).enumerate();
         let taken = presets.filter(|(at, preset)| *at == 0 || *preset == "paper");
-        let quick = taken.map(|(_, preset)| preset).filter(|preset| !HOURS.contains(&(spec.name, preset)));
-        settings.extend(quick.map(|preset| Setting::new(spec.name, preset)));
-    }
-    settings
+        taken.map(|(_, preset)| Setting::new(spec.name, preset))
+    })
 }
 
 impl Setting {
@@ -346,6 +351,15 @@ impl Setting {
         Ok(Setting::new(method, preset))
     }
 
+    fn takes_hours(&self) -> bool {
+        HOURS.contains(&(&self.method, &self.preset))
+    }
+
+    /// The epochs that were asked for.
+    pub(crate) fn epochs(&self) -> Option<&str> {
+        self.params.iter().find(|(name, _)| name == EPOCHS).map(|(_, epochs)| epochs.as_str())
+    }
+
     /// The line of the paper that it stands beside.
     pub(crate) fn published_as(&self) -> &str {
         let is_method = self.name == self.method || self.name.starts_with(&format!("{}:", self.method));
@@ -365,7 +379,7 @@ mod tests {
     #[test]
     fn every_setting_of_every_study_can_be_built() {
         for study in STUDIES {
-            for setting in study.settings(None).unwrap() {
+            for setting in study.settings(None, Some(100)).unwrap() {
                 let Ok(spec) = m3impute::method(&setting.method) else { panic!("{}", setting.method) };
                 let settings = m3impute::Settings {
                     preset: Some(setting.preset.clone()),
@@ -386,9 +400,17 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_of_methods_leaves_out_those_that_train_for_hours() {
-        let names: Vec<String> = study("main").unwrap().settings(None).unwrap().into_iter().map(|s| s.name).collect();
-        assert!(names.contains(&"m3".to_owned()) && names.contains(&"knn:paper".to_owned()));
-        assert!(!names.contains(&"grape".to_owned()) && !names.contains(&"m3:paper".to_owned()));
+    fn a_comparison_of_methods_leaves_out_those_that_train_for_hours_unless_their_epochs_are_said() {
+        let names = |epochs: Option<u64>| -> Vec<(String, String)> {
+            let settings = study("main").unwrap().settings(None, epochs).unwrap();
+            settings.into_iter().map(|s| (s.name.clone(), s.params_text())).collect()
+        };
+        let has =
+            |of: &[(String, String)], name: &str, params: &str| of.contains(&(name.to_owned(), params.to_owned()));
+        let quick = names(None);
+        assert!(has(&quick, "m3", "") && has(&quick, "knn:paper", ""));
+        assert!(!quick.iter().any(|(name, _)| name == "grape" || name == "m3:paper"));
+        let all = names(Some(50));
+        assert!(has(&all, "m3", "") && has(&all, "grape", "epochs=50") && has(&all, "m3:paper", "epochs=50"));
     }
 }

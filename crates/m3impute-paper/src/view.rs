@@ -42,8 +42,17 @@ pub fn view(
     scale: Scale,
     limit: Option<f64>,
 ) -> View {
+    let of = |setting: &Setting, row: &Row| {
+        (&row.method, &row.preset) == (&setting.method, &setting.preset)
+            && row.settings == setting.params_text()
+            && (row.scale, row.max_seconds) == (scale, limit)
+            && study.masks.contains(&row.mask.as_str())
+    };
+    // Tables and settings that nobody has measured would be lines of nothing.
+    let tables = measured(tables, |t| rows.iter().any(|row| row.table == *t && settings.iter().any(|s| of(s, row))));
+    let settings = measured(settings, |s| rows.iter().any(|row| tables.contains(&&row.table) && of(s, row)));
     let places: Vec<(&String, &str)> =
-        tables.iter().flat_map(|table| study.masks.iter().map(move |mask| (table, *mask))).collect();
+        tables.iter().flat_map(|&table| study.masks.iter().map(move |mask| (table, *mask))).collect();
     let several = study.masks.len() > 1;
     let columns = places.iter().map(|(t, m)| if several { format!("{t} {m}") } else { (*t).clone() }).collect();
     let mut made = Vec::new();
@@ -51,12 +60,7 @@ pub fn view(
         .iter()
         .map(|setting| {
             let cells = places.iter().map(|&(table, mask)| {
-                let here = |row: &&Row| {
-                    (&row.table, row.mask.as_str()) == (table, mask)
-                        && (&row.method, &row.preset) == (&setting.method, &setting.preset)
-                        && row.settings == setting.params_text()
-                        && (row.scale, row.max_seconds) == (scale, limit)
-                };
+                let here = |row: &&Row| (&row.table, row.mask.as_str()) == (table, mask) && of(setting, row);
                 let here: Vec<&Row> = rows.iter().filter(here).collect();
                 if here.iter().any(|row| row.holes == "made") && !made.contains(&mask) {
                     made.push(mask);
@@ -72,6 +76,11 @@ pub fn view(
         })
         .collect();
     let mut notes = Vec::new();
+    if let Some(epochs) = settings.iter().find_map(|setting| setting.epochs()) {
+        notes.push(format!(
+            "The graph networks as published were trained for {epochs} epochs; the published figures are of 20,000 and 40,000."
+        ));
+    }
     if !made.is_empty() {
         notes.push(format!(
             "There is no published mask for {}: its holes are made by `m3impute ampute`, seed 0.",
@@ -90,6 +99,12 @@ pub fn view(
         _ => "mean absolute error times 10, columns scaled to 0..1",
     };
     View { title: study.title.to_owned(), unit: unit.to_owned(), columns, lines, notes }
+}
+
+/// Those that are there; all where none is.
+fn measured<T>(all: &[T], there: impl Fn(&T) -> bool) -> Vec<&T> {
+    let some: Vec<&T> = all.iter().filter(|t| there(t)).collect();
+    if some.is_empty() { all.iter().collect() } else { some }
 }
 
 fn figure(question: Question, row: &Row) -> Option<f64> {
@@ -275,9 +290,10 @@ mod tests {
 
     fn main_view(scale: Scale) -> View {
         let main = study("main").unwrap();
-        let settings = main.settings(Some(&["mean".to_owned(), "m3".to_owned()])).unwrap();
+        let settings = main.settings(Some(&["mean".to_owned(), "m3".to_owned()]), None).unwrap();
         let rows = [
             row("yacht", "mean", 0, 2.06),
+            row("wine", "mean", 0, 0.98),
             row("yacht", "m3", 0, 1.0),
             row("yacht", "m3", 1, 1.2),
             Row { scale: Scale::Observed, ..row("wine", "m3", 0, 0.5) },
@@ -295,8 +311,9 @@ mod tests {
     #[test]
     fn scalings_are_never_mixed() {
         let view = main_view(Scale::Observed);
-        assert_eq!(view.lines[1].1[0].mean, None);
-        assert_eq!(view.lines[1].1[1].mean, Some(0.5));
+        assert_eq!((view.columns.len(), view.lines.len()), (1, 1), "what nobody has measured is left out");
+        assert_eq!((view.columns[0].as_str(), view.lines[0].0.as_str()), ("wine", "m3"));
+        assert_eq!(view.lines[0].1[0].mean, Some(0.5));
         assert!(view.notes[0].contains("observed cells"));
     }
 
@@ -317,9 +334,24 @@ mod tests {
     }
 
     #[test]
+    fn epochs_that_are_not_the_published_ones_are_said_and_not_mixed() {
+        let main = study("main").unwrap();
+        let names = ["grape".to_owned()];
+        let rows =
+            [row("yacht", "grape", 0, 1.5), Row { settings: "epochs=9".to_owned(), ..row("yacht", "grape", 0, 2.5) }];
+        let of = |epochs| {
+            let settings = main.settings(Some(&names), epochs).unwrap();
+            view(main, &rows, &["yacht".to_owned()], &settings, Scale::Paper, None)
+        };
+        assert_eq!((of(None).lines[0].1[0].mean, of(None).notes.len()), (Some(1.5), 0));
+        assert_eq!(of(Some(9)).lines[0].1[0].mean, Some(2.5));
+        assert!(of(Some(9)).notes[0].contains("for 9 epochs"));
+    }
+
+    #[test]
     fn a_method_that_failed_says_so() {
         let main = study("main").unwrap();
-        let settings = main.settings(Some(&["mean".to_owned()])).unwrap();
+        let settings = main.settings(Some(&["mean".to_owned()]), None).unwrap();
         let failed = Row { mae10: None, error: "no".to_owned(), ..row("yacht", "mean", 0, 0.0) };
         let view = view(main, &[failed], &["yacht".to_owned()], &settings, Scale::Paper, None);
         assert!(view.to_text().contains("failed"));

@@ -102,7 +102,7 @@ Examples:
   m3impute bench paper main --data ../shared
   m3impute bench paper main --data ../shared --datasets yacht,wine --methods m3,m3:best,missforest,knn:paper
   m3impute bench paper ratios --data ../shared --figures figures --format markdown > ratios.md
-  m3impute bench paper gnn --data ../shared --datasets yacht --max-seconds 600
+  m3impute bench paper gnn --data ../shared --datasets yacht --epochs 2000
   m3impute bench paper main --data ../shared --draw-only      tables and figures of the rows there are
 
 The folder of the data has `datasets/NAME.csv`, complete tables of numbers whose last column is a label, and
@@ -131,6 +131,11 @@ pub struct BenchPaperArgs {
     /// Methods to take, instead of those of the study
     #[arg(long, value_name = "METHOD[:PRESET],...", value_delimiter = ',')]
     pub methods: Option<Vec<String>>,
+
+    /// Train `grape` and `m3:paper`, which take hours as published, for so many epochs; comparisons leave them out
+    /// otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub epochs: Option<u64>,
 
     /// Seeds; methods that draw nothing run with the first alone
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "0")]

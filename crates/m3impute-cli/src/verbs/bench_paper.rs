@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 pub fn paper(args: &BenchPaperArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let (Some(name), Some(data), false) = (&args.study, &args.data, args.list) else { return print(list()) };
     let study = m3impute_paper::study(name)?;
-    let settings = study.settings(args.methods.as_deref())?;
+    let settings = study.settings(args.methods.as_deref(), args.epochs)?;
     let (there, absent) = m3impute_paper::tables_in(data, &study.tables());
     let tables = m3impute_paper::chosen_tables(study, args.datasets.as_deref(), &there)?;
     if tables.is_empty() {

@@ -8,12 +8,12 @@ use super::lines::Lines;
 use super::method::FittedM3;
 use super::network::{Network, Shape};
 use super::stage::{LEARNERS, Learners, Order, Stage};
-use crate::fitted::{damaged, matrix};
+use crate::fitted::matrix;
 use m3impute_baselines::learners::forest::Forest;
 use m3impute_baselines::learners::lad::Line;
 use m3impute_baselines::learners::ruler::Ruler;
 use m3impute_core::beliefs::Distributions;
-use m3impute_core::{Encoded, HeldOut, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Encoded, Error, HeldOut, MatrixModel, ModelFile, Result, Run, Tensor};
 use m3impute_nn::{Matrix, Params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -117,11 +117,11 @@ impl MatrixModel for FittedM3 {
         for f in 0..m {
             let (_, known) = file.f64s(&format!("{f}.known"))?;
             if known.iter().any(|v| !v.is_finite()) || known.windows(2).any(|k| k[0] >= k[1]) {
-                return Err(damaged(&format!("the values of feature {f}")));
+                return Err(Error::damaged(format!("the values of feature {f}")));
             }
             let ruler = Ruler { levels: state.levels[f], start: state.starts[f], known: known.to_vec() };
             if ruler.known.is_empty() && state.columns[f].is_number() {
-                return Err(damaged(&format!("feature {f} has no values")));
+                return Err(Error::damaged(format!("feature {f} has no values")));
             }
             rulers.push(ruler);
         }
@@ -169,12 +169,12 @@ impl State {
             && self.partners == (m - 1).min(Lines::MOST)
             && self.weights.iter().all(|w| w.len() == opinions);
         if !sizes {
-            return Err(damaged("the shape of the model"));
+            return Err(Error::damaged("the shape of the model"));
         }
         for (f, column) in self.columns.iter().enumerate() {
             let sound = column.is_sound(self.levels[f]) && self.calibration[f].is_sound(column);
             if !sound || self.typical[f].len() != column.opinion_width() {
-                return Err(damaged(&format!("what is known of feature {f}")));
+                return Err(Error::damaged(format!("what is known of feature {f}")));
             }
         }
         for stage in &self.stages {
@@ -186,7 +186,7 @@ impl State {
             };
             let sources = stage.sources.len() == m && stage.sources.iter().flatten().all(|&which| which < LEARNERS);
             if !sources || stage.forests.len() != m || stage.lines.len() != m || !lines.clone().all(fits) {
-                return Err(damaged("a stage of the model"));
+                return Err(Error::damaged("a stage of the model"));
             }
         }
         Ok(())
@@ -200,7 +200,7 @@ fn restore_net(file: &ModelFile, k: usize, state: &State) -> Result<Net> {
     matrix(file, &format!("net.{k}.answers.weight"), (m * answers, state.shape.width))?;
     let (shape, who) = file.u32s(&format!("net.{k}.partners"))?;
     if shape != [m * partners] || who.iter().any(|&j| j as usize >= m) {
-        return Err(damaged(&format!("`net.{k}.partners`")));
+        return Err(Error::damaged(format!("`net.{k}.partners`")));
     }
     let zeros = Matrix::zeros(m, partners);
     let lines = Lines { partners: who.to_vec(), k: partners, slope: zeros.clone(), shift: zeros.clone(), logit: zeros };
