@@ -1,6 +1,6 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
-use super::blend::{Heard, mean_and_error};
+use super::blend::{Heard, mean_and_error, worth};
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
@@ -47,8 +47,6 @@ pub const STAGES: usize = 3;
 
 /// Columns are hidden in so many groups at most, so that learners see rows completed without knowing their column.
 pub const GROUPS: usize = 24;
-/// What is learnt must beat the typical value by so many standard errors: by luck one column in twenty does.
-const SURE: f64 = 1.645;
 /// With fewer held-out cells in a column there is nothing to tell whom to believe.
 pub(super) const ENOUGH: usize = 12;
 
@@ -143,32 +141,15 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     if stages > 0 {
         notes.extend(model.learn_on_top(grid, trials, &mut heard, effort, run)?);
     }
-    for (f, mut heard) in heard.into_iter().enumerate() {
-        let column = &model.columns[f];
-        heard.said.truncate(STAGES + LEARNERS * model.stages.len());
-        let cells = heard.truth.len();
-        let alone: Vec<Option<f64>> = (0..heard.said.len()).map(|c| heard.error(column, c)).collect();
-        let (weights, mixed) = if cells < ENOUGH {
-            let weights = model.usual_weights(f);
-            let (mixed, _) = mean_and_error(&heard.errors(column, &weights));
-            (weights, mixed)
-        } else {
-            let honest = heard.honest_errors(column);
-            let typical = heard.errors(column, &only(TYPICAL, heard.said.len()));
-            let gains: Vec<f64> = typical.iter().zip(&honest).map(|(typical, honest)| typical - honest).collect();
-            let (gain, off) = mean_and_error(&gains);
-            // What does not clearly do better on cells it was not chosen by is not worth the risk.
-            if gain > SURE * off {
-                (heard.weights(column), mean_and_error(&honest).0)
-            } else {
-                (only(TYPICAL, heard.said.len()), mean_and_error(&typical).0)
-            }
-        };
-        model.opinions.push(Opinions { cells, mixed, alone });
-        model.calibration.push(Calibration::of(column, &heard, &weights, &model.typical[f]));
-        model.weights.push(weights);
-    }
+    model.mix(heard);
     Ok((model, notes))
+}
+
+/// The share of the typical value's error that a mixture saves, and how far that may be off.
+fn gain(mixed: &[f64], typical: &[f64]) -> (f64, f64) {
+    let gains: Vec<f64> = typical.iter().zip(mixed).map(|(typical, mixed)| typical - mixed).collect();
+    let ((gain, off), whole) = (mean_and_error(&gains), mean_and_error(typical).0.max(f64::MIN_POSITIVE));
+    ((gain / whole).clamp(-1.0, 1.0), (off / whole).min(1.0))
 }
 
 /// The share of a limited time that is kept for what follows the networks.
@@ -181,6 +162,41 @@ const COMPLETING_SHARE: f64 = 0.5;
 const FINAL_ROWS: usize = 4;
 
 impl Model {
+    /// Chooses, on the held-out cells of each column, whom to believe and how far.
+    fn mix(&mut self, mut heard: Vec<Heard>) {
+        let opinions = STAGES + LEARNERS * self.stages.len();
+        heard.iter_mut().for_each(|heard| heard.said.truncate(opinions));
+        let typical = only(TYPICAL, opinions);
+        // The errors of the mixture and of the typical value, where there are cells enough to tell them apart.
+        let errors: Vec<Option<[Vec<f64>; 2]>> = heard
+            .iter()
+            .zip(&self.columns)
+            .map(|(heard, column)| {
+                let enough = heard.truth.len() >= ENOUGH;
+                enough.then(|| [heard.honest_errors(column), heard.errors(column, &typical)])
+            })
+            .collect();
+        let gains: Vec<(f64, f64)> = errors.iter().flatten().map(|[mixed, typical]| gain(mixed, typical)).collect();
+        let mut worth = worth(&gains).into_iter();
+        for (f, (heard, errors)) in heard.into_iter().zip(errors).enumerate() {
+            let column = &self.columns[f];
+            let (weights, errors) = match errors {
+                None => {
+                    let weights = self.usual_weights(f);
+                    let errors = heard.errors(column, &weights);
+                    (weights, errors)
+                }
+                // What does not do better on cells it was not chosen by is not worth the risk.
+                Some([mixed, _]) if worth.next() == Some(true) => (heard.weights(column), mixed),
+                Some([_, errors]) => (typical.clone(), errors),
+            };
+            let alone = (0..opinions).map(|c| heard.error(column, c)).collect();
+            self.opinions.push(Opinions { cells: heard.truth.len(), mixed: mean_and_error(&errors).0, alone });
+            self.calibration.push(Calibration::of(column, &heard, &weights, &self.typical[f]));
+            self.weights.push(weights);
+        }
+    }
+
     /// Completes the tables of the trials and the whole one, and adds stages of learners to the networks. Says so where
     /// the time did not allow it.
     fn learn_on_top(
