@@ -159,7 +159,7 @@ const SAYING_SHARE: f64 = 0.25;
 /// The share of what is left after training that completing tables may take.
 const COMPLETING_SHARE: f64 = 0.5;
 /// The learners of the final model see so many times as many rows as those that are tried.
-const FINAL_ROWS: usize = 4;
+const FINAL_ROWS: usize = 12;
 
 impl Model {
     /// Chooses, on the held-out cells of each column, whom to believe and how far.
