@@ -114,9 +114,10 @@ fn critical_difference(methods: usize, tables: usize) -> Option<f64> {
 }
 
 /// Error against time: each line by its geometric means over the tables, errors as multiples of the best on each table.
-pub fn errors_against_time(view: &View, rows: &[Row], lines: &[crate::Setting]) -> String {
+pub fn errors_against_time(study: &Study, view: &View, rows: &[Row], lines: &[crate::Setting]) -> String {
     let mut svg = Svg::new(640.0, 420.0, &format!("{}: error against time", view.title));
-    let points: Vec<(String, f64, f64)> = lines.iter().filter_map(|setting| point(view, rows, setting)).collect();
+    let points: Vec<(String, f64, f64)> =
+        lines.iter().filter_map(|setting| point(study, view, rows, setting)).collect();
     svg.text((12.0, 18.0), Anchor::Start, 13.0, &format!("{}: error against time", view.title));
     let (left, right, low, high) = (70.0, 520.0, 370.0, 40.0);
     let span = |values: Vec<f64>| {
@@ -161,7 +162,7 @@ pub fn errors_against_time(view: &View, rows: &[Row], lines: &[crate::Setting]) 
     svg.finish()
 }
 
-fn point(view: &View, rows: &[Row], setting: &crate::Setting) -> Option<(String, f64, f64)> {
+fn point(study: &Study, view: &View, rows: &[Row], setting: &crate::Setting) -> Option<(String, f64, f64)> {
     let (_, cells) = view.lines.iter().find(|(name, _)| *name == setting.name)?;
     let mut logs = Vec::new();
     for column in 0..view.columns.len() {
@@ -171,6 +172,7 @@ fn point(view: &View, rows: &[Row], setting: &crate::Setting) -> Option<(String,
     let own: Vec<f64> = rows
         .iter()
         .filter(|r| (&r.method, &r.preset) == (&setting.method, &setting.preset) && r.settings == setting.params_text())
+        .filter(|r| study.masks.contains(&r.mask.as_str()))
         .filter(|r| r.mae10.is_some() && view.columns.iter().any(|c| c.split(' ').next() == Some(&r.table)))
         .map(|r| r.seconds.max(1e-4).ln())
         .collect();
@@ -264,7 +266,9 @@ mod tests {
         let drawn = ranks(&view);
         assert_eq!(drawn.matches("<circle").count(), 3);
         assert!(drawn.contains("knn: 1.00") && drawn.contains("mean: 3.00"));
-        let timed = errors_against_time(&view, &rows, &settings);
+        // What a method took on other holes is not its time here.
+        rows.push(Row { mask: "mar30".to_owned(), seconds: 90.0, ..row("yacht", "mean", 0, 2.0) });
+        let timed = errors_against_time(main, &view, &rows, &settings);
         assert_eq!(timed.matches("<circle").count(), 3);
         assert!(timed.contains("mean: 0.500 s, 2.00 times the best"), "{timed}");
     }

@@ -170,7 +170,7 @@ fn draw(
     }
     write(&folder.join(format!("{}-ranks.svg", study.name)), &figures::ranks(view), manner)?;
     if study.question == Question::Errors && study.masks.len() == 1 {
-        let drawn = figures::errors_against_time(view, rows, settings);
+        let drawn = figures::errors_against_time(study, view, rows, settings);
         write(&folder.join(format!("{}-times.svg", study.name)), &drawn, manner)?;
     }
     Ok(())
