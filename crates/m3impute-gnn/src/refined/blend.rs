@@ -16,34 +16,6 @@ pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
     (mean, (variance / n).sqrt())
 }
 
-/// A column, or all of them together, gain clearly by so many standard errors: by luck one in twenty does.
-const SURE: f64 = 1.645;
-
-/// Which columns are worth what was learnt for them, given each column's share of the typical value's error that it saves
-/// and the standard error of that share.
-///
-/// Those that gain clearly are. For the others columns stand in for each other: what one gains is drawn towards what all
-/// gain, the more so the less it is known and the less columns differ. So a little in every column is believed, and a little
-/// in one is not where nobody else gains.
-pub fn worth(gains: &[(f64, f64)]) -> Vec<bool> {
-    let variances: Vec<f64> = gains.iter().map(|(_, off)| off.powi(2).max(1e-12)).collect();
-    // The mean with each column weighed by what is known of it, where columns differ by `tau` besides.
-    let mean = |tau: f64| {
-        let weight: f64 = variances.iter().map(|v| 1.0 / (v + tau)).sum();
-        (gains.iter().zip(&variances).map(|((gain, _), v)| gain / (v + tau)).sum::<f64>() / weight, weight)
-    };
-    let (fixed, weight) = mean(0.0);
-    // DerSimonian and Laird's estimate of how much columns differ, from how much more they do than their errors explain.
-    let spread: f64 = gains.iter().zip(&variances).map(|((gain, _), v)| (gain - fixed).powi(2) / v).sum();
-    let squares: f64 = variances.iter().map(|v| v.powi(-2)).sum();
-    let tau = ((spread - (gains.len() as f64 - 1.0)) / (weight - squares / weight)).max(0.0);
-    let tau = if tau.is_finite() { tau } else { 0.0 };
-    let (all, weight) = mean(tau);
-    let sure = all - SURE / weight.sqrt();
-    let is_worth = |(&(gain, _), v): (&(f64, f64), &f64)| gain > SURE * v.sqrt() || tau * gain + v * sure > 0.0;
-    gains.iter().zip(&variances).map(is_worth).collect()
-}
-
 /// The opinions of several candidates on the held-out cells of one column.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
@@ -155,22 +127,6 @@ mod tests {
         assert!(mean_and_error(&heard.errors(&column(), &weights)).0 < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
         assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
-    }
-
-    #[test]
-    fn a_little_in_every_column_is_believed_and_the_luck_of_one_is_not() {
-        assert_eq!(worth(&[(0.012, 0.01); 8]), [true; 8]);
-        assert_eq!(worth(&[(0.003, 0.01); 8]), [false; 8]);
-        let mut lucky = [(-0.002, 0.01); 8];
-        lucky[3] = (0.015, 0.01);
-        assert_eq!(worth(&lucky), [false; 8]);
-        lucky[3] = (0.03, 0.01);
-        assert_eq!(worth(&lucky), [false, false, false, true, false, false, false, false]);
-        // Where columns differ, each is judged by itself.
-        assert_eq!(worth(&[(0.5, 0.02), (0.3, 0.02), (-0.02, 0.02), (0.02, 0.02)]), [true, true, false, true]);
-        assert_eq!((worth(&[(0.02, 0.02)]), worth(&[(0.04, 0.02)])), (vec![false], vec![true]));
-        assert_eq!(worth(&[(0.0, 0.0), (0.5, 0.0)]), [false, true]);
-        assert!(worth(&[]).is_empty());
     }
 
     #[test]

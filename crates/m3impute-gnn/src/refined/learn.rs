@@ -1,6 +1,6 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
-use super::blend::{Heard, mean_and_error, worth};
+use super::blend::{Heard, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
@@ -145,13 +145,6 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     Ok((model, notes))
 }
 
-/// The share of the typical value's error that a mixture saves, and how far that may be off.
-fn gain(mixed: &[f64], typical: &[f64]) -> (f64, f64) {
-    let gains: Vec<f64> = typical.iter().zip(mixed).map(|(typical, mixed)| typical - mixed).collect();
-    let ((gain, off), whole) = (mean_and_error(&gains), mean_and_error(typical).0.max(f64::MIN_POSITIVE));
-    ((gain / whole).clamp(-1.0, 1.0), (off / whole).min(1.0))
-}
-
 /// The share of a limited time that is kept for what follows the networks.
 const LEARNERS_SHARE: f64 = 0.4;
 /// The share of what is then left that is kept for filling the holes.
@@ -167,28 +160,18 @@ impl Model {
         let opinions = STAGES + LEARNERS * self.stages.len();
         heard.iter_mut().for_each(|heard| heard.said.truncate(opinions));
         let typical = only(TYPICAL, opinions);
-        // The errors of the mixture and of the typical value, where there are cells enough to tell them apart.
-        let errors: Vec<Option<[Vec<f64>; 2]>> = heard
-            .iter()
-            .zip(&self.columns)
-            .map(|(heard, column)| {
-                let enough = heard.truth.len() >= ENOUGH;
-                enough.then(|| [heard.honest_errors(column), heard.errors(column, &typical)])
-            })
-            .collect();
-        let gains: Vec<(f64, f64)> = errors.iter().flatten().map(|[mixed, typical]| gain(mixed, typical)).collect();
-        let mut worth = worth(&gains).into_iter();
-        for (f, (heard, errors)) in heard.into_iter().zip(errors).enumerate() {
+        for (f, heard) in heard.into_iter().enumerate() {
             let column = &self.columns[f];
-            let (weights, errors) = match errors {
-                None => {
-                    let weights = self.usual_weights(f);
-                    let errors = heard.errors(column, &weights);
-                    (weights, errors)
-                }
-                // What does not do better on cells it was not chosen by is not worth the risk.
-                Some([mixed, _]) if worth.next() == Some(true) => (heard.weights(column), mixed),
-                Some([_, errors]) => (typical.clone(), errors),
+            let (weights, errors) = if heard.truth.len() < ENOUGH {
+                let weights = self.usual_weights(f);
+                let errors = heard.errors(column, &weights);
+                (weights, errors)
+            } else {
+                let (mixed, plain) = (heard.honest_errors(column), heard.errors(column, &typical));
+                let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
+                let (gain, off) = mean_and_error(&gains);
+                // What does not do better, by a standard error, on cells it was not chosen by is not worth the risk.
+                if gain > off { (heard.weights(column), mixed) } else { (typical.clone(), plain) }
             };
             let alone = (0..opinions).map(|c| heard.error(column, c)).collect();
             self.opinions.push(Opinions { cells: heard.truth.len(), mixed: mean_and_error(&errors).0, alone });
