@@ -165,9 +165,9 @@ pub fn errors_against_time(study: &Study, view: &View, rows: &[Row], lines: &[cr
 fn point(study: &Study, view: &View, rows: &[Row], setting: &crate::Setting) -> Option<(String, f64, f64)> {
     let (_, cells) = view.lines.iter().find(|(name, _)| *name == setting.name)?;
     let mut logs = Vec::new();
-    for column in 0..view.columns.len() {
+    for (column, cell) in cells.iter().enumerate() {
         let best = view.lines.iter().filter_map(|(_, cells)| cells[column].mean).fold(f64::INFINITY, f64::min);
-        logs.push((cells[column].mean? / best.max(1e-12)).ln());
+        logs.push((cell.mean? / best.max(1e-12)).ln());
     }
     let own: Vec<f64> = rows
         .iter()
