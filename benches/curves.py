@@ -57,6 +57,10 @@ def ticks(low, high, about=5):
     return [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
+def spoken(seconds):
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+
+
 STYLE = """
   :root { --paper: #ffffff; --ink: #24292f; --faint: #d0d7de; --quiet: #57606a; }
   .c0 { --c: #1f6feb } .c1 { --c: #c4570c } .c2 { --c: #1a7f37 } .c3 { --c: #a0368b } .c4 { --c: #7a6400 } .c5 { --c: #0a7f8c }
@@ -134,12 +138,14 @@ def markdown(curves, figures):
         said, apart = (f"{paper:.2f}", f"{c.last[2] - paper:+.2f}") if paper else ("-", "-")
         epochs = f"{c.last[0]:,}" + ("" if c.is_whole else f" of {EPOCHS[c.method]:,}")
         out.append(f"| {NAMES[c.method]} | {c.table} | {c.seed} | **{c.last[2]:.3f}** | {said} | {apart} | {c.best[2]:.3f} | "
-                   f"{c.best[0]:,} | {epochs} | {c.last[1] / 3600:.1f} h |")
+                   f"{c.best[0]:,} | {epochs} | {spoken(c.last[1])} |")
     if not all(c.is_whole for c in curves):
         out += ["", "Runs whose epochs say `of` have not ended: their last epoch is not the paper's."]
     out += verdict(curves)
     for figure in figures:
         out += ["", f"![learning curves]({figure})"]
+    out += ["", "Training times are wall times of one thread that shared its machine and was stopped and resumed, with a later",
+            "build too; `m3impute bench engine` says what an epoch takes alone."]
     yacht = [c for c in curves if (c.method, c.table) == ("m3", "yacht")]
     if yacht:
         out += ["", "## Beside the published code", "",
