@@ -171,8 +171,7 @@ fn point(study: &Study, view: &View, rows: &[Row], setting: &crate::Setting) -> 
     }
     let own: Vec<f64> = rows
         .iter()
-        .filter(|r| (&r.method, &r.preset) == (&setting.method, &setting.preset) && r.settings == setting.params_text())
-        .filter(|r| study.masks.contains(&r.mask.as_str()))
+        .filter(|r| setting.made(r) && study.masks.contains(&r.mask.as_str()))
         .filter(|r| r.mae10.is_some() && view.columns.iter().any(|c| c.split(' ').next() == Some(&r.table)))
         .map(|r| r.seconds.max(1e-4).ln())
         .collect();

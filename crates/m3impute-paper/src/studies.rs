@@ -1,6 +1,7 @@
 //! The tables and figures of the paper.
 
 use crate::error::{Error, Result};
+use crate::rows::Row;
 use m3impute::METHODS;
 
 /// The eight tables of the paper's main part.
@@ -353,6 +354,11 @@ impl Setting {
 
     fn takes_hours(&self) -> bool {
         HOURS.contains(&(&self.method, &self.preset))
+    }
+
+    /// Whether a row was measured with it.
+    pub(crate) fn made(&self, row: &Row) -> bool {
+        (&row.method, &row.preset) == (&self.method, &self.preset) && row.settings == self.params_text()
     }
 
     /// The epochs that were asked for.

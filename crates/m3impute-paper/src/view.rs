@@ -43,10 +43,7 @@ pub fn view(
     limit: Option<f64>,
 ) -> View {
     let of = |setting: &Setting, row: &Row| {
-        (&row.method, &row.preset) == (&setting.method, &setting.preset)
-            && row.settings == setting.params_text()
-            && (row.scale, row.max_seconds) == (scale, limit)
-            && study.masks.contains(&row.mask.as_str())
+        setting.made(row) && (row.scale, row.max_seconds) == (scale, limit) && study.masks.contains(&row.mask.as_str())
     };
     // Tables and settings that nobody has measured would be lines of nothing.
     let tables = measured(tables, |t| rows.iter().any(|row| row.table == *t && settings.iter().any(|s| of(s, row))));
