@@ -1,12 +1,12 @@
 //! One run of the refined `m3` with a departure from its defaults: what it costs to leave something out.
 //!
 //! ```text
-//! ablate --table yacht.csv --mask yacht.mcar30.txt [--preset balanced] [--seed 0] [--threads 0] [KEY=VALUE ...]
+//! ablate --table yacht.csv --mask yacht.mcar30.txt [--preset balanced] [--seed 0] [--threads 0] [--further 1] [KEY=VALUE ...]
 //! ```
 //!
 //! Keys: `nets`, `stages`, `turns`, `layers`, `width`, `steps`, `lines` (0: no lines in the networks), `entropy` (weight of
 //! the cross-entropy), `low` and `high` (share of cells that a row shows), `ema` (0: the last weights), `knots` (2: nearly
-//! the bare value), `dropout`, `decay`, `learning_rate`. Prints one CSV row: table, mask, settings, seed, MAE x10 on hidden
+//! the bare value), `dropout`, `decay`, `learning_rate`, `held`. Prints one CSV row: table, mask, settings, seed, MAE x10 on hidden
 //! cells, MAE x10 on held-out cells of the mixture and of the networks alone, seconds.
 //!
 //! Columns are scaled by the complete column, as in the paper; the last column of the table is left out. Training never
@@ -18,8 +18,12 @@ use m3impute_gnn::M3Params;
 use m3impute_gnn::refined::columns::Column;
 use m3impute_gnn::refined::grid::Grid;
 use m3impute_gnn::refined::learn::{ANSWERS, Model, POINT, learn};
+use rand_chacha::rand_core::Rng;
 use std::error::Error;
 use std::time::Instant;
+
+/// The share of observed cells that are hidden further.
+const FURTHER: f64 = 0.15;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,11 +34,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (table, mask) = (text("--table")?, text("--mask")?);
     let truth = complete(&table)?;
-    let observed: Vec<bool> =
+    let mut observed: Vec<bool> =
         std::fs::read_to_string(&mask)?.lines().flat_map(|l| l.trim().chars().map(|c| c == '1')).collect();
     let (n, m) = (truth.n, truth.m);
     if observed.len() != n * m {
         return Err(format!("{mask}: expected {} cells, got {}", n * m, observed.len()).into());
+    }
+    // What is scored: the hidden cells, or some of those that are observed, hidden too, to choose a setting by.
+    let mut asked: Vec<bool> = observed.iter().map(|o| !o).collect();
+    if let Some(split) = find("--further") {
+        let mut rng = Run::new(split.parse()?, 1)?.rng("further cells", 0);
+        for (asked, observed) in asked.iter_mut().zip(&mut observed) {
+            *asked = *observed && f64::from(rng.next_u32()) < FURTHER * f64::from(u32::MAX);
+            *observed &= !*asked;
+        }
     }
     let cells = observed.iter().filter(|o| **o).count();
     let seed = find("--seed").unwrap_or_else(|| "0".to_owned());
@@ -51,6 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     params.decay = set("decay")?.unwrap_or(params.decay);
     params.learning_rate = set("learning_rate")?.unwrap_or(params.learning_rate);
     let mut effort = params.effort(m, cells);
+    effort.held = set("held")?.unwrap_or(effort.held);
     let training = &mut effort.training;
     training.shape.lines = set("lines")?.is_none_or(|v| v > 0.0);
     training.entropy = set("entropy")?.map_or(training.entropy, |v| v as f32);
@@ -71,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .collect();
     let started = Instant::now();
     let (model, _) = learn(&grid, columns, effort, &mut run)?;
-    let hidden = score(&model, &grid, &truth, &run)?;
+    let hidden = score(&model, (&grid, &asked), &truth, &run)?;
     let held = |error: &dyn Fn(usize) -> f64| {
         let total: usize = model.opinions.iter().map(|o| o.cells).sum();
         10.0 * (0..m).map(|f| error(f) * model.opinions[f].cells as f64).sum::<f64>() / total.max(1) as f64
@@ -89,13 +103,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The mean absolute error on hidden cells, times ten.
-fn score(model: &Model, grid: &Grid, truth: &Grid, run: &Run) -> Result<f64, Box<dyn Error>> {
+/// The mean absolute error on the cells that are asked for, times ten.
+fn score(model: &Model, (grid, asked): (&Grid, &[bool]), truth: &Grid, run: &Run) -> Result<f64, Box<dyn Error>> {
     let (mut error, mut count) = (0.0, 0);
     for (f, said) in model.say(grid, run)?.iter().enumerate() {
         let column = &model.columns[f];
         let cells = (0..grid.n).map(|i| i * grid.m + f).filter(|&at| !grid.observed[at]);
-        for (at, opinion) in cells.zip(said.chunks_exact(column.opinion_width())) {
+        for (at, opinion) in cells.zip(said.chunks_exact(column.opinion_width())).filter(|(at, _)| asked[*at]) {
             error += f64::from((column.point(opinion) - truth.x[at]).abs());
             count += 1;
         }

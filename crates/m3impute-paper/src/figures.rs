@@ -1,10 +1,9 @@
 //! Rows as figures: curves over missing ratios, mean ranks, errors against time, correlations. All are SVG.
 
 use crate::overview::Correlations;
-use crate::rows::Row;
 use crate::studies::Study;
 use crate::svg::{Anchor, COLOURS, Svg};
-use crate::view::View;
+use crate::view::{Cell, View};
 
 const AXIS: &str = "#8b949e";
 
@@ -114,10 +113,9 @@ fn critical_difference(methods: usize, tables: usize) -> Option<f64> {
 }
 
 /// Error against time: each line by its geometric means over the tables, errors as multiples of the best on each table.
-pub fn errors_against_time(study: &Study, view: &View, rows: &[Row], lines: &[crate::Setting]) -> String {
+pub fn errors_against_time(view: &View) -> String {
     let mut svg = Svg::new(640.0, 420.0, &format!("{}: error against time", view.title));
-    let points: Vec<(String, f64, f64)> =
-        lines.iter().filter_map(|setting| point(study, view, rows, setting)).collect();
+    let points: Vec<(String, f64, f64)> = view.lines.iter().filter_map(|line| point(view, line)).collect();
     svg.text((12.0, 18.0), Anchor::Start, 13.0, &format!("{}: error against time", view.title));
     let (left, right, low, high) = (70.0, 520.0, 370.0, 40.0);
     let span = |values: Vec<f64>| {
@@ -162,21 +160,14 @@ pub fn errors_against_time(study: &Study, view: &View, rows: &[Row], lines: &[cr
     svg.finish()
 }
 
-fn point(study: &Study, view: &View, rows: &[Row], setting: &crate::Setting) -> Option<(String, f64, f64)> {
-    let (_, cells) = view.lines.iter().find(|(name, _)| *name == setting.name)?;
-    let mut logs = Vec::new();
-    for (column, cell) in cells.iter().enumerate() {
-        let best = view.lines.iter().filter_map(|(_, cells)| cells[column].mean).fold(f64::INFINITY, f64::min);
-        logs.push((cell.mean? / best.max(1e-12)).ln());
-    }
-    let own: Vec<f64> = rows
-        .iter()
-        .filter(|r| setting.made(r) && study.masks.contains(&r.mask.as_str()))
-        .filter(|r| r.mae10.is_some() && view.columns.iter().any(|c| c.split(' ').next() == Some(&r.table)))
-        .map(|r| r.seconds.max(1e-4).ln())
-        .collect();
+/// The name of a line, its seconds and its errors.
+fn point(view: &View, (name, cells): &(String, Vec<Cell>)) -> Option<(String, f64, f64)> {
+    let best = |column: usize| view.lines.iter().filter_map(|l| l.1[column].mean).fold(f64::INFINITY, f64::min);
+    let errors = cells.iter().enumerate().map(|(at, cell)| Some((cell.mean? / best(at).max(1e-12)).ln()));
+    let errors: Vec<f64> = errors.collect::<Option<_>>()?;
+    let seconds: Vec<f64> = cells.iter().filter_map(|cell| Some(cell.seconds?.ln())).collect();
     let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-    (!own.is_empty() && !logs.is_empty()).then(|| (setting.name.clone(), mean(&own), mean(&logs)))
+    (!seconds.is_empty()).then(|| (name.clone(), mean(&seconds), mean(&errors)))
 }
 
 /// Pearson's coefficients of the columns of several tables, a square for each.
@@ -226,8 +217,8 @@ fn shade(r: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Scale;
     use crate::rows::tests::row;
+    use crate::rows::{Row, Scale};
     use crate::studies::study;
     use crate::view::view;
 
@@ -261,13 +252,14 @@ mod tests {
                 rows.push(row(table, method, 0, error));
             }
         }
+        // What a method took on other holes, or with columns scaled otherwise, is not its time here.
+        rows.push(Row { mask: "mar30".to_owned(), seconds: 90.0, ..row("yacht", "mean", 0, 2.0) });
+        rows.push(Row { scale: Scale::Observed, seconds: 90.0, ..row("yacht", "mean", 0, 2.0) });
         let view = view(main, &rows, &names(&["yacht", "wine"]), &settings, Scale::Paper, None);
         let drawn = ranks(&view);
         assert_eq!(drawn.matches("<circle").count(), 3);
         assert!(drawn.contains("knn: 1.00") && drawn.contains("mean: 3.00"));
-        // What a method took on other holes is not its time here.
-        rows.push(Row { mask: "mar30".to_owned(), seconds: 90.0, ..row("yacht", "mean", 0, 2.0) });
-        let timed = errors_against_time(main, &view, &rows, &settings);
+        let timed = errors_against_time(&view);
         assert_eq!(timed.matches("<circle").count(), 3);
         assert!(timed.contains("mean: 0.500 s, 2.00 times the best"), "{timed}");
     }

@@ -271,11 +271,24 @@ impl Study {
     /// # Errors
     /// When a method or preset is not there.
     pub fn settings(&self, named: Option<&[String]>, epochs: Option<u64>) -> Result<Vec<Setting>> {
-        let mut settings = match (named, &self.lines) {
+        let mut settings = self.drawn(named, epochs)?;
+        if named.is_none() && epochs.is_none() && matches!(self.lines, Lines::Methods) {
+            settings.retain(|s| !s.takes_hours());
+        }
+        Ok(settings)
+    }
+
+    /// What is drawn where there are rows of it: what takes part, and the networks that train for hours. Without `epochs`
+    /// those count that were trained longest on a table.
+    ///
+    /// # Errors
+    /// When a method or preset is not there.
+    pub fn drawn(&self, named: Option<&[String]>, epochs: Option<u64>) -> Result<Vec<Setting>> {
+        let mut settings: Vec<Setting> = match (named, &self.lines) {
             (_, Lines::Nothing) => Vec::new(),
             (Some(names), _) => names.iter().map(|name| Setting::parse(name)).collect::<Result<_>>()?,
             (None, Lines::These(_)) => self.fixed(),
-            (None, Lines::Methods) => usual().filter(|s| epochs.is_some() || !s.takes_hours()).collect(),
+            (None, Lines::Methods) => usual().collect(),
         };
         if let Some(epochs) = epochs {
             let slow = settings.iter_mut().filter(|s| s.takes_hours());
@@ -312,6 +325,18 @@ impl Study {
 const HOURS: [(&str, &str); 3] = [("m3", "paper"), ("grape", "default"), ("grape", "paper")];
 /// Their parameter that says for how long.
 const EPOCHS: &str = "epochs";
+
+/// The parameters of a row without the epochs, and those.
+pub(crate) fn epochs_apart(settings: &str) -> (String, Option<u64>) {
+    let (epochs, rest): (Vec<&str>, Vec<&str>) =
+        settings.split(';').partition(|param| param.strip_prefix(EPOCHS).is_some_and(|left| left.starts_with('=')));
+    (rest.join(";"), epochs.first().and_then(|param| param[EPOCHS.len() + 1..].parse().ok()))
+}
+
+/// How long a row was trained: what was published is longest.
+fn trained(row: &Row) -> u64 {
+    epochs_apart(&row.settings).1.unwrap_or(u64::MAX)
+}
 
 /// Every method, and the settings that stand behind its published figures.
 fn usual() -> impl Iterator<Item = Setting> {
@@ -356,14 +381,21 @@ impl Setting {
         HOURS.contains(&(&self.method, &self.preset))
     }
 
-    /// Whether a row was measured with it.
-    pub(crate) fn made(&self, row: &Row) -> bool {
-        (&row.method, &row.preset) == (&self.method, &self.preset) && row.settings == self.params_text()
-    }
-
-    /// The epochs that were asked for.
-    pub(crate) fn epochs(&self) -> Option<&str> {
-        self.params.iter().find(|(name, _)| name == EPOCHS).map(|(_, epochs)| epochs.as_str())
+    /// Those of the rows that were measured with it. Where it trains for hours and does not say how long, the ones that
+    /// were trained longest.
+    pub(crate) fn made<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Vec<&'a Row> {
+        let said = self.params.iter().any(|(name, _)| name == EPOCHS);
+        let any = self.takes_hours() && !said;
+        let params = self.params_text();
+        let same = |row: &Row| {
+            let (rest, _) = epochs_apart(&row.settings);
+            (&row.method, &row.preset) == (&self.method, &self.preset)
+                && if any { rest == params } else { row.settings == params }
+        };
+        let mut made: Vec<&Row> = rows.filter(|row| same(row)).collect();
+        let longest = made.iter().map(|row| trained(row)).max();
+        made.retain(|row| Some(trained(row)) == longest);
+        made
     }
 
     /// The line of the paper that it stands beside.

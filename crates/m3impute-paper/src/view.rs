@@ -2,7 +2,8 @@
 
 use crate::published::published;
 use crate::rows::{Row, Scale, Way};
-use crate::studies::{Question, Setting, Study};
+use crate::studies::{Question, Setting, Study, epochs_apart};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A table of results.
@@ -31,6 +32,8 @@ pub struct Cell {
     pub published: Option<f64>,
     /// Whether a method failed here.
     pub failed: bool,
+    /// The seconds of filling, with learning where that is apart; the geometric mean over seeds.
+    pub seconds: Option<f64>,
 }
 
 /// What a study says of the rows. Rows of another scaling or another limit of time are not mixed in.
@@ -42,42 +45,47 @@ pub fn view(
     scale: Scale,
     limit: Option<f64>,
 ) -> View {
-    let of = |setting: &Setting, row: &Row| {
-        setting.made(row) && (row.scale, row.max_seconds) == (scale, limit) && study.masks.contains(&row.mask.as_str())
+    let of = |setting: &Setting, table: &str, mask: &str| -> Vec<&Row> {
+        let here = |row: &&Row| (row.table.as_str(), row.mask.as_str()) == (table, mask);
+        setting.made(rows.iter().filter(|row| (row.scale, row.max_seconds) == (scale, limit)).filter(here))
     };
+    let known = |s: &Setting, table: &str| study.masks.iter().any(|mask| !of(s, table, mask).is_empty());
     // Tables and settings that nobody has measured would be lines of nothing.
-    let tables = measured(tables, |t| rows.iter().any(|row| row.table == *t && settings.iter().any(|s| of(s, row))));
-    let settings = measured(settings, |s| rows.iter().any(|row| tables.contains(&&row.table) && of(s, row)));
+    let tables = measured(tables, |t| settings.iter().any(|s| known(s, t)));
+    let settings = measured(settings, |s| tables.iter().any(|t| known(s, t)));
     let places: Vec<(&String, &str)> =
         tables.iter().flat_map(|&table| study.masks.iter().map(move |mask| (table, *mask))).collect();
     let several = study.masks.len() > 1;
-    let columns = places.iter().map(|(t, m)| if several { format!("{t} {m}") } else { (*t).clone() }).collect();
+    let columns: Vec<String> =
+        places.iter().map(|(t, m)| if several { format!("{t} {m}") } else { (*t).clone() }).collect();
     let mut made = Vec::new();
-    let lines = settings
+    let mut trained = Vec::new();
+    let lines: Vec<(String, Vec<Cell>)> = settings
         .iter()
         .map(|setting| {
-            let cells = places.iter().map(|&(table, mask)| {
-                let here = |row: &&Row| (&row.table, row.mask.as_str()) == (table, mask) && of(setting, row);
-                let here: Vec<&Row> = rows.iter().filter(here).collect();
+            let cells = places.iter().zip(&columns).map(|(&(table, mask), column)| {
+                let here = of(setting, table, mask);
                 if here.iter().any(|row| row.holes == "made") && !made.contains(&mask) {
                     made.push(mask);
                 }
+                if let Some(epochs) = here.first().and_then(|row| epochs_apart(&row.settings).1) {
+                    trained.push((epochs, setting.name.as_str(), column.as_str()));
+                }
                 let figures: Vec<f64> = here.iter().filter_map(|row| figure(study.question, row)).collect();
+                let whole = here.iter().filter(|row| row.mae10.is_some());
+                let logs: Vec<f64> =
+                    whole.map(|row| (row.seconds + row.fill_seconds.unwrap_or(0.0)).max(1e-4).ln()).collect();
                 Cell {
                     failed: figures.is_empty() && here.iter().any(|row| !row.error.is_empty()),
                     published: published(study, setting.published_as(), table),
+                    seconds: (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp()),
                     ..Cell::of(&figures)
                 }
             });
             (setting.name.clone(), cells.collect())
         })
         .collect();
-    let mut notes = Vec::new();
-    if let Some(epochs) = settings.iter().find_map(|setting| setting.epochs()) {
-        notes.push(format!(
-            "The graph networks as published were trained for {epochs} epochs; the published figures are of 20,000 and 40,000."
-        ));
-    }
+    let mut notes: Vec<String> = shortened(&trained).into_iter().collect();
     if !made.is_empty() {
         notes.push(format!(
             "There is no published mask for {}: its holes are made by `m3impute ampute`, seed 0.",
@@ -96,6 +104,27 @@ pub fn view(
         _ => "mean absolute error times 10, columns scaled to 0..1",
     };
     View { title: study.title.to_owned(), unit: unit.to_owned(), columns, lines, notes }
+}
+
+/// Where networks were not trained for as long as was published, in words: epochs, who, on which column.
+fn shortened(trained: &[(u64, &str, &str)]) -> Option<String> {
+    const PUBLISHED: &str = "the published figures are of 20,000 (GRAPE) and 40,000 (M3-Impute)";
+    let mut by_epochs: BTreeMap<u64, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for &(epochs, who, column) in trained {
+        by_epochs.entry(epochs).or_default().entry(who).or_default().push(column);
+    }
+    let words = match by_epochs.len() {
+        0 => return None,
+        1 => format!("for {} epochs", trained[0].0),
+        _ => {
+            let on = |(who, columns): (&&str, &Vec<&str>)| format!("{who} on {}", columns.join(", "));
+            let of = |(epochs, all): (&u64, &BTreeMap<_, _>)| {
+                format!("for {epochs} epochs {}", all.iter().map(on).collect::<Vec<_>>().join(", "))
+            };
+            by_epochs.iter().map(of).collect::<Vec<_>>().join("; ")
+        }
+    };
+    Some(format!("The graph networks as published were trained {words}; {PUBLISHED}."))
 }
 
 /// Those that are there; all where none is.
@@ -162,7 +191,8 @@ impl View {
         means.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// The mean rank of each line over the columns in which every line has a figure, and how many those are.
+    /// The mean rank of each line over the columns in which every ranked line has a figure, and how many those are. A line
+    /// with a figure in fewer than half of the columns has no rank, and does not cost the others a column.
     ///
     /// ```
     /// use m3impute_paper::{Cell, View};
@@ -178,8 +208,9 @@ impl View {
     /// assert_eq!(view.mean_ranks(), (vec![Some(1.25), Some(1.75)], 2));
     /// ```
     pub fn mean_ranks(&self) -> (Vec<Option<f64>>, usize) {
+        let figures = |l: usize| self.lines[l].1.iter().filter(|c| c.mean.is_some()).count();
         let known: Vec<usize> =
-            (0..self.lines.len()).filter(|&l| self.lines[l].1.iter().any(|c| c.mean.is_some())).collect();
+            (0..self.lines.len()).filter(|&l| 2 * figures(l) >= self.columns.len().max(1)).collect();
         let full: Vec<usize> = (0..self.columns.len())
             .filter(|&c| !known.is_empty() && known.iter().all(|&l| self.lines[l].1[c].mean.is_some()))
             .collect();
@@ -237,7 +268,7 @@ impl View {
         self.cells("**{}**", " ± ").iter().for_each(|row| out.push_str(&line(row)));
         let _ = writeln!(
             out,
-            "\n{}; published figures in brackets, the best of ours bold. Rank: the mean over columns in which every line has a figure.",
+            "\n{}; published figures in brackets, the best of ours bold. Rank: the mean over columns in which every ranked line has a figure.",
             sentence(&self.unit)
         );
         self.notes.iter().for_each(|note| out.push_str(&format!("{note}\n")));
@@ -343,6 +374,33 @@ mod tests {
         assert_eq!((of(None).lines[0].1[0].mean, of(None).notes.len()), (Some(1.5), 0));
         assert_eq!(of(Some(9)).lines[0].1[0].mean, Some(2.5));
         assert!(of(Some(9)).notes[0].contains("for 9 epochs"));
+    }
+
+    #[test]
+    fn the_longest_training_counts_on_each_table_and_is_said() {
+        let main = study("main").unwrap();
+        let trained =
+            |table, epochs: &str, error| Row { settings: format!("epochs={epochs}"), ..row(table, "grape", 0, error) };
+        let rows = [trained("yacht", "9", 2.5), trained("yacht", "90", 1.5), trained("wine", "7", 0.8)];
+        let settings = main.drawn(Some(&["grape".to_owned()]), None).unwrap();
+        let view = view(main, &rows, &["yacht".to_owned(), "wine".to_owned()], &settings, Scale::Paper, None);
+        assert_eq!(view.lines[0].1.iter().map(|c| c.mean).collect::<Vec<_>>(), [Some(1.5), Some(0.8)]);
+        assert!(
+            view.notes[0].contains("for 7 epochs grape on wine; for 90 epochs grape on yacht;"),
+            "{}",
+            view.notes[0]
+        );
+    }
+
+    #[test]
+    fn a_line_with_few_figures_costs_the_others_no_column() {
+        let main = study("main").unwrap();
+        let settings = main.drawn(Some(&["mean".to_owned(), "knn".to_owned(), "grape".to_owned()]), None).unwrap();
+        let tables = ["yacht", "wine", "energy"];
+        let mut rows: Vec<Row> = tables.iter().flat_map(|t| [row(t, "mean", 0, 2.0), row(t, "knn", 0, 1.0)]).collect();
+        rows.push(row("yacht", "grape", 0, 0.5));
+        let view = view(main, &rows, &tables.map(str::to_owned), &settings, Scale::Paper, None);
+        assert_eq!(view.mean_ranks(), (vec![Some(2.0), Some(1.0), None], 3));
     }
 
     #[test]

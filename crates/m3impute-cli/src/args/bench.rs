@@ -132,8 +132,8 @@ pub struct BenchPaperArgs {
     #[arg(long, value_name = "METHOD[:PRESET],...", value_delimiter = ',')]
     pub methods: Option<Vec<String>>,
 
-    /// Train `grape` and `m3:paper`, which take hours as published, for so many epochs; comparisons leave them out
-    /// otherwise
+    /// Train `grape` and `m3:paper`, which take hours as published, for so many epochs; comparisons do not run them
+    /// otherwise, and draw the longest training of which there are rows
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub epochs: Option<u64>,
 

@@ -9,7 +9,7 @@ use crate::terminal::{Bar, Manner, print, thousands};
 use m3impute::{Cancel, Progress};
 use m3impute_gnn::speed::Machine;
 use m3impute_io::AtomicFile;
-use m3impute_paper::{Bench, Question, Row, STUDIES, Scale, Setting, Store, Study, View, Watch, figures};
+use m3impute_paper::{Bench, Question, Row, STUDIES, Scale, Store, Study, View, Watch, figures};
 use m3impute_report::words::duration;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -65,9 +65,10 @@ pub fn paper(args: &BenchPaperArgs, manner: &Manner, cancel: &Cancel) -> Outcome
         }
         outcome?;
     }
-    let view = m3impute_paper::view(study, store.rows(), &tables, &settings, bench.scale, bench.max_seconds);
+    let drawn = study.drawn(args.methods.as_deref(), args.epochs)?;
+    let view = m3impute_paper::view(study, store.rows(), &tables, &drawn, bench.scale, bench.max_seconds);
     if let Some(folder) = &args.figures {
-        draw(study, &view, store.rows(), &settings, folder, manner)?;
+        draw(study, &view, folder, manner)?;
     }
     print(match args.format {
         TableFormat::Text => view.to_text(),
@@ -157,20 +158,13 @@ fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat, manner: &Mann
     out
 }
 
-fn draw(
-    study: &Study,
-    view: &View,
-    rows: &[Row],
-    settings: &[Setting],
-    folder: &Path,
-    manner: &Manner,
-) -> Result<(), Failure> {
+fn draw(study: &Study, view: &View, folder: &Path, manner: &Manner) -> Result<(), Failure> {
     if study.masks.len() > 1 {
         write(&folder.join(format!("{}.svg", study.name)), &figures::curves(study, view), manner)?;
     }
     write(&folder.join(format!("{}-ranks.svg", study.name)), &figures::ranks(view), manner)?;
     if study.question == Question::Errors && study.masks.len() == 1 {
-        let drawn = figures::errors_against_time(study, view, rows, settings);
+        let drawn = figures::errors_against_time(view);
         write(&folder.join(format!("{}-times.svg", study.name)), &drawn, manner)?;
     }
     Ok(())
