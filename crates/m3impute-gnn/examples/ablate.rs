@@ -6,8 +6,10 @@
 //!
 //! Keys: `nets`, `stages`, `turns`, `layers`, `width`, `steps`, `lines` (0: no lines in the networks), `entropy` (weight of
 //! the cross-entropy), `low` and `high` (share of cells that a row shows), `ema` (0: the last weights), `knots` (2: nearly
-//! the bare value), `dropout`, `decay`, `learning_rate`, `held`. Prints one CSV row: table, mask, settings, seed, MAE x10 on hidden
-//! cells, MAE x10 on held-out cells of the mixture and of the networks alone, seconds.
+//! the bare value), `dropout`, `decay`, `learning_rate`, `trees`, `rows` and `trials` (of the learners on top), `held`. Prints
+//! one CSV row: table, mask, settings, seed, MAE x10 on hidden cells (with `--further`, on some of the observed ones, which
+//! are then hidden too: what a setting is to be chosen by), MAE x10 on held-out cells of the mixture and of the networks
+//! alone, seconds.
 //!
 //! Columns are scaled by the complete column, as in the paper; the last column of the table is left out. Training never
 //! sees the hidden cells: they are read here and compared here.
@@ -59,11 +61,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     params.steps = set("steps")?.map_or(params.steps, |v| v as usize);
     params.nets = set("nets")?.map_or(params.nets, |v| v as usize);
     params.stages = set("stages")?.map_or(params.stages, |v| v as usize);
+    params.trees = set("trees")?.map_or(params.trees, |v| v as usize);
     params.turns = set("turns")?.map_or(params.turns, |v| v as usize);
     params.dropout = set("dropout")?.unwrap_or(params.dropout);
     params.decay = set("decay")?.unwrap_or(params.decay);
     params.learning_rate = set("learning_rate")?.unwrap_or(params.learning_rate);
     let mut effort = params.effort(m, cells);
+    effort.rows = set("rows")?.map_or(effort.rows, |v| v as usize);
+    effort.trials = set("trials")?.map_or(effort.trials, |v| v as usize);
     effort.held = set("held")?.unwrap_or(effort.held);
     let training = &mut effort.training;
     training.shape.lines = set("lines")?.is_none_or(|v| v > 0.0);

@@ -31,8 +31,10 @@ pub struct Effort {
     pub trials: usize,
     /// How many trees a forest has.
     pub trees: usize,
-    /// How many rows a learner sees at most.
+    /// How many rows a learner sees at most in a trial.
     pub rows: usize,
+    /// How many those of the final model see at most.
+    pub final_rows: usize,
 }
 
 /// The opinions there are: of the typical value, of the networks' answers, of their point, and of each stage's
@@ -151,8 +153,6 @@ const LEARNERS_SHARE: f64 = 0.4;
 const SAYING_SHARE: f64 = 0.25;
 /// The share of what is left after training that completing tables may take.
 const COMPLETING_SHARE: f64 = 0.5;
-/// The learners of the final model see so many times as many rows as those that are tried.
-const FINAL_ROWS: usize = 12;
 
 impl Model {
     /// Chooses, on the held-out cells of each column, whom to believe and how far.
@@ -200,7 +200,7 @@ impl Model {
                 return Ok(Some("the time did not allow for learners on top of the networks".to_owned()));
             }
         }
-        let all = some_rows(grid, &sample(grid.n, FINAL_ROWS * effort.rows, run, u64::MAX));
+        let all = some_rows(grid, &sample(grid.n, effort.final_rows, run, u64::MAX));
         worlds.push(self.world(all, Vec::new(), (0..self.nets.len()).collect(), run)?);
         self.add_stages(&mut worlds, heard, effort, run)
     }
@@ -494,7 +494,7 @@ mod tests {
     fn effort() -> Effort {
         let training =
             Training { shape: Shape { width: 16, layers: 1, lines: true }, steps: 60, ..Training::default() };
-        Effort { nets: 2, held: 0.1, training, stages: 2, turns: 1, trials: 2, trees: 10, rows: 1000 }
+        Effort { nets: 2, held: 0.1, training, stages: 2, turns: 1, trials: 2, trees: 10, rows: 1000, final_rows: 1000 }
     }
 
     #[test]

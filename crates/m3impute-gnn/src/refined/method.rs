@@ -109,10 +109,13 @@ impl M3Params {
         };
         let turns = if m > MOST_COLUMNS || cells < TINY { 0 } else { self.turns };
         let trees = if cells < TINY { self.trees.min(20) } else { self.trees };
-        let rows = LEARNER_ROWS.min(LEARNER_CELLS / (m * m.min(super::learn::GROUPS)));
+        // A row is completed once for each group of columns that are hidden from it.
+        let copies = m * m.min(super::learn::GROUPS);
+        let rows = TRIAL_ROWS.min(TRIAL_CELLS / copies);
+        let final_rows = FINAL_ROWS.min(FINAL_CELLS / copies);
         // Held-out cells of many rows tell enough in two trials.
-        let trials = if cells / m > LEARNER_ROWS { nets.min(2) } else { nets };
-        Effort { nets, held: 0.1, training, stages, turns, trials, trees, rows }
+        let trials = if cells / m > MANY_ROWS { nets.min(2) } else { nets };
+        Effort { nets, held: 0.1, training, stages, turns, trials, trees, rows, final_rows }
     }
 }
 
@@ -126,10 +129,16 @@ const BATCH_CELLS: usize = 32 * 1024;
 const FLOPS: f64 = 2e8;
 /// Wider tables get no learners on top of the networks.
 const MOST_COLUMNS: usize = 100;
-/// Rows that learners see in a trial, at most.
-const LEARNER_ROWS: usize = 3000;
+/// Observed cells a column from which on two trials are enough.
+const MANY_ROWS: usize = 3000;
+/// Rows that learners see in a trial, at most. Far fewer than the final ones see, they would be believed too little.
+const TRIAL_ROWS: usize = 8000;
 /// Numbers in all completions of those rows, at most.
-const LEARNER_CELLS: usize = 2_000_000;
+const TRIAL_CELLS: usize = 2_000_000;
+/// Rows that the learners of the final model see, at most.
+const FINAL_ROWS: usize = 36_000;
+/// Numbers in all completions of those rows, at most.
+const FINAL_CELLS: usize = 24_000_000;
 
 /// The floating-point operations of a training step, about.
 fn step_flops(m: usize, batch: usize, shape: Shape) -> f64 {
