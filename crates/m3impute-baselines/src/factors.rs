@@ -273,7 +273,6 @@ impl MatrixModel for Factors {
     }
 
     fn restore(file: &ModelFile, width: usize) -> Result<Factors> {
-        let damaged = |reason: String| Error::ModelFile { reason };
         let State { ridge } = file.state()?;
         let (centre_shape, centre) = file.f64s("centre")?;
         let (directions_shape, directions) = file.f64s("directions")?;
@@ -281,14 +280,14 @@ impl MatrixModel for Factors {
         let shapes_fit =
             centre_shape == [width] && directions_shape == [kept.len(), width] && kept_shape == [kept.len()];
         if !shapes_fit {
-            return Err(damaged(format!(
+            return Err(Error::damaged(format!(
                 "directions of {directions_shape:?}: expected {} of {width} features",
                 kept.len()
             )));
         }
         let finite = |v: &[f64]| v.iter().all(|v| v.is_finite());
         if !finite(centre) || !finite(directions) || !finite(kept) || !ridge.is_finite() {
-            return Err(damaged("a direction is not finite".to_owned()));
+            return Err(Error::damaged("a direction is not finite"));
         }
         Ok(Factors { centre: centre.to_vec(), directions: directions.to_vec(), kept: kept.to_vec(), ridge })
     }

@@ -384,21 +384,20 @@ impl MatrixModel for Neighbours {
     }
 
     fn restore(file: &ModelFile, width: usize) -> Result<Neighbours> {
-        let damaged = |reason: String| Error::ModelFile { reason };
         let State { rule, no_neighbour, shrink } = file.state()?;
         let (bank_shape, bank) = file.f64s("bank")?;
         let (weights_shape, weights) = file.f64s("weights")?;
         let rows_fit = bank_shape.len() == 2 && bank_shape[0] <= u32::MAX as usize && bank_shape[1] == width;
         if !rows_fit || weights_shape != [width] || bank.len() != bank_shape[0] * width {
-            return Err(damaged(format!("a bank of {bank_shape:?}: expected rows of {width} features")));
+            return Err(Error::damaged(format!("a bank of {bank_shape:?}: expected rows of {width} features")));
         }
         let numbers = weights.iter().chain([&rule.power, &shrink]);
         if !numbers.clone().all(|v| v.is_finite() && *v >= 0.0) || bank.iter().any(|v| v.is_infinite()) {
-            return Err(damaged("a weight or a donor is not a finite number".to_owned()));
+            return Err(Error::damaged("a weight or a donor is not a finite number"));
         }
         // The searches reserve room for so many.
         if !(1..=10_000).contains(&rule.neighbours) {
-            return Err(damaged(format!("expected 1 to 10000 neighbours, got {}", rule.neighbours)));
+            return Err(Error::damaged(format!("expected 1 to 10000 neighbours, got {}", rule.neighbours)));
         }
         // The features of a column are missing together, or one of them would donate a hole.
         for row in bank.chunks_exact(width) {
@@ -406,7 +405,7 @@ impl MatrixModel for Neighbours {
                 .into_iter()
                 .any(|c| row[c.clone()].iter().any(|v| v.is_nan() != row[c.start].is_nan()))
             {
-                return Err(damaged("a donor has some flags of a column, but not all".to_owned()));
+                return Err(Error::damaged("a donor has some flags of a column, but not all"));
             }
         }
         Ok(Neighbours { bank: Bank::new(bank.to_vec(), weights.to_vec(), shrink), rule, no_neighbour })

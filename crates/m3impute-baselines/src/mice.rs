@@ -289,32 +289,35 @@ impl MatrixModel for Regressions {
     }
 
     fn restore(file: &ModelFile, width: usize) -> Result<Regressions> {
-        let damaged = |reason: &str| Error::ModelFile { reason: reason.to_owned() };
         let State { bounded, rounds, enough } = file.state()?;
         let (_, order) = file.u32s("order")?;
         let known = columns(file.header.encoder.features());
         let mut seen: Vec<u32> = order.to_vec();
         seen.sort_unstable();
         if !seen.iter().map(|&f| f as usize).eq(known.iter().map(|c| c.start)) {
-            return Err(damaged("the order of the regressions does not fit the columns"));
+            return Err(Error::damaged("the order of the regressions does not fit the columns"));
         }
         let by_start = |&f: &u32| known[known.partition_point(|c| c.start < f as usize)].clone();
         let link = |&l: &u8| match l {
             0 => Ok(Link::Linear),
             1 => Ok(Link::Two),
             2 => Ok(Link::Softmax),
-            _ => Err(damaged("a link that is not known")),
+            _ => Err(Error::damaged("a link that is not known")),
         };
         let sized = |name: &str, size: usize| -> Result<Vec<f64>> {
             let (_, data) = file.f64s(name)?;
             let fits = data.len() == size && data.iter().all(|v| v.is_finite());
-            if fits { Ok(data.to_vec()) } else { Err(damaged(&format!("`{name}`: expected {size} finite numbers"))) }
+            if fits {
+                Ok(data.to_vec())
+            } else {
+                Err(Error::damaged(format!("`{name}`: expected {size} finite numbers")))
+            }
         };
-        let area = width.checked_mul(width).ok_or_else(|| damaged("too many features"))?;
+        let area = width.checked_mul(width).ok_or_else(|| Error::damaged("too many features"))?;
         let (low, high) = (sized("low", width)?, sized("high", width)?);
         let links: Vec<Link> = file.u8s("links")?.1.iter().map(link).collect::<Result<_>>()?;
         if links.len() != width || low.iter().zip(&high).any(|(l, h)| l > h) || rounds > 100_000 || enough.is_nan() {
-            return Err(damaged("the regressions do not fit the columns"));
+            return Err(Error::damaged("the regressions do not fit the columns"));
         }
         Ok(Regressions {
             columns: order.iter().map(by_start).collect(),

@@ -139,7 +139,7 @@ impl MatrixModel for Constant {
     fn restore(file: &ModelFile, width: usize) -> Result<Constant> {
         let (shape, values) = file.f64s("values")?;
         if shape != [width] {
-            return Err(Error::ModelFile { reason: format!("`values`: expected shape [{width}], got {shape:?}") });
+            return Err(Error::damaged(format!("`values`: expected shape [{width}], got {shape:?}")));
         }
         Ok(Constant { values: values.to_vec() })
     }

@@ -212,17 +212,18 @@ impl Trainer {
     /// # Errors
     /// When the file is no saved state, or one of another model.
     pub fn restore(&mut self, file: &[u8], run: &Run) -> Result<Value> {
-        let refused = |reason: String| Error::ModelFile { reason };
-        let notes = read_notes(file).map_err(|e| refused(e.to_string()))?;
+        let notes = read_notes(file).map_err(|e| Error::damaged(e.to_string()))?;
         let progress = notes.iter().find(|(key, _)| key == PROGRESS).map_or("", |(_, value)| value);
         let Progress { epoch, steps, note } =
-            serde_json::from_str(progress).map_err(|e| refused(format!("entry `{PROGRESS}`: {e}")))?;
+            serde_json::from_str(progress).map_err(|e| Error::damaged(format!("entry `{PROGRESS}`: {e}")))?;
         if !epoch.is_multiple_of(REFRESH) {
-            return Err(refused(format!("entry `{PROGRESS}`: expected a multiple of {REFRESH} epochs, got `{epoch}`")));
+            return Err(Error::damaged(format!(
+                "entry `{PROGRESS}`: expected a multiple of {REFRESH} epochs, got `{epoch}`"
+            )));
         }
         let read = |part: &str| -> Result<Params> {
             let mut params = self.model.params.clone();
-            params.load_prefixed(file, part).map_err(|e| refused(e.to_string()))?;
+            params.load_prefixed(file, part).map_err(|e| Error::damaged(e.to_string()))?;
             Ok(params)
         };
         let [weights, means, squares] = PARTS.map(read);

@@ -77,8 +77,7 @@ impl Model {
             let file = ModelFile::read(bytes)?;
             let reading = match &file.header.reading {
                 Value::Null => reading_by_type(&file),
-                known => Reading::deserialize(known)
-                    .map_err(|e| Error::ModelFile { reason: format!("how rows are read: {e}") })?,
+                known => Reading::deserialize(known).map_err(|e| Error::damaged(format!("how rows are read: {e}")))?,
             };
             let fitted = m3impute::load_file(&file)?;
             Ok(Model { card: card_of(&file, &*fitted), fitted, reading })

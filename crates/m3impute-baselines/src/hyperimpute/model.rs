@@ -57,17 +57,16 @@ impl MatrixModel for Learners {
     }
 
     fn restore(file: &ModelFile, width: usize) -> Result<Learners> {
-        let damaged = |reason: String| Error::ModelFile { reason };
         let state: State = file.state()?;
         let mut sorted = state.order.clone();
         sorted.sort_unstable();
         if sorted != (0..width).collect::<Vec<_>>() {
-            return Err(damaged("`order`: not each feature once".to_owned()));
+            return Err(Error::damaged("`order`: not each feature once"));
         }
         let (shape, starts) = file.f32s("start")?;
         let fits = state.coded.len() == width && state.learners.len() == width && shape == [width];
         if !fits || state.rounds > 1000 {
-            return Err(damaged(format!("the state does not fit {width} features")));
+            return Err(Error::damaged(format!("the state does not fit {width} features")));
         }
         let mut columns = Vec::with_capacity(width);
         for (f, feature) in file.header.encoder.features().iter().enumerate() {
@@ -78,7 +77,7 @@ impl MatrixModel for Learners {
             let starts_well =
                 if column.levels() > 0 { (0.0..column.levels() as f32).contains(&start) } else { start.is_finite() };
             if !rising || !starts_well || known.is_empty() != (levels > 0) || (coded && levels > 0) {
-                return Err(damaged(format!("the values of feature {f}")));
+                return Err(Error::damaged(format!("the values of feature {f}")));
             }
             columns.push(column);
         }

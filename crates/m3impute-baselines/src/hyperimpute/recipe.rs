@@ -445,7 +445,7 @@ impl Learner {
     /// # Errors
     /// When something is not there or does not fit.
     pub fn restore(file: &ModelFile, prefix: &str, kind: &str, f: usize, levels: &[usize]) -> Result<Learner> {
-        let damaged = |what: &str| Error::ModelFile { reason: format!("the {kind} of feature {f}: {what}") };
+        let damaged = |what: &str| Error::damaged(format!("the {kind} of feature {f}: {what}"));
         let name = |name: &str| format!("{prefix}{name}");
         let design = || Design::restore(file, prefix, f, levels);
         let finite = |values: &[f64]| values.iter().all(|v| v.is_finite());

@@ -91,7 +91,7 @@ impl Design {
         let numbers = |name: &str| -> Result<Vec<f32>> {
             let values = file.f32s(&format!("{prefix}{name}"))?.1;
             if values.len() != levels.len() || values.iter().any(|v| !v.is_finite()) {
-                return Err(Error::ModelFile { reason: format!("`{prefix}{name}` does not fit the features") });
+                return Err(Error::damaged(format!("`{prefix}{name}` does not fit the features")));
             }
             Ok(values.to_vec())
         };

@@ -32,7 +32,7 @@ impl Forest {
     /// # Errors
     /// When something is not there, or points to nowhere.
     pub fn restore(file: &ModelFile, prefix: &str, f: usize, levels: &[usize]) -> Result<Forest> {
-        let damaged = |what: &str| Error::ModelFile { reason: format!("the forest of feature {f}: {what}") };
+        let damaged = |what: &str| Error::damaged(format!("the forest of feature {f}: {what}"));
         let floats = |name: &str| file.f32s(&format!("{prefix}{name}")).map(|t| t.1);
         let wholes = |name: &str| file.u32s(&format!("{prefix}{name}")).map(|t| t.1);
         let (roots, features, rights) = (wholes("roots")?, wholes("features")?, wholes("rights")?);

@@ -205,7 +205,7 @@ impl Network {
     /// # Errors
     /// When something is not there or does not fit.
     pub fn restore(file: &ModelFile, prefix: &str, p: usize, outputs: usize) -> Result<Network> {
-        let damaged = |what: &str| Error::ModelFile { reason: format!("the network `{prefix}`: {what}") };
+        let damaged = |what: &str| Error::damaged(format!("the network `{prefix}`: {what}"));
         let [scale, shift] = file.f32s(&format!("{prefix}scale"))?.1 else { return Err(damaged("its scale")) };
         let mut layers: Vec<Layer> = Vec::new();
         let mut inputs = p;

@@ -62,18 +62,17 @@ impl MatrixModel for Forests {
     }
 
     fn restore(file: &ModelFile, width: usize) -> Result<Forests> {
-        let damaged = |reason: String| Error::ModelFile { reason };
         let state: State = file.state()?;
         let mut sorted = state.order.clone();
         sorted.sort_unstable();
         if sorted != (0..width).collect::<Vec<_>>() {
-            return Err(damaged("`order`: not each feature once".to_owned()));
+            return Err(Error::damaged("`order`: not each feature once"));
         }
         let features = file.header.encoder.features();
         let expected: Vec<usize> = features.iter().map(|f| levels_of(f.meaning)).collect();
         let (shape, starts) = file.f32s("start")?;
         if state.levels != expected || state.learnt.len() != width || shape != [width] || state.rounds > 1000 {
-            return Err(damaged(format!("the state does not fit {width} features")));
+            return Err(Error::damaged(format!("the state does not fit {width} features")));
         }
         let mut rulers = Vec::with_capacity(width);
         let mut forests = Vec::with_capacity(width);
@@ -82,7 +81,7 @@ impl MatrixModel for Forests {
             let rising = known.iter().all(|k| k.is_finite()) && known.windows(2).all(|k| k[0] < k[1]);
             let starts_well = if levels > 0 { (0.0..levels as f32).contains(&start) } else { start.is_finite() };
             if !rising || !starts_well || known.is_empty() != (levels > 0) {
-                return Err(damaged(format!("the values of feature {f}")));
+                return Err(Error::damaged(format!("the values of feature {f}")));
             }
             rulers.push(Ruler { levels, start, known: known.to_vec() });
             let learnt = state.learnt[f];

@@ -20,9 +20,8 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
     let input = table_io::input(args.input.as_ref())?;
     let file = read_model(&args.model)?;
     let fitted = m3impute::load_file(&file).map_err(|e| Failure::from(e).at(&args.model))?;
-    let reading = Reading::deserialize(&file.header.reading).map_err(|e| {
-        Failure::from(m3impute::Error::ModelFile { reason: format!("how rows are read: {e}") }).at(&args.model)
-    })?;
+    let reading = Reading::deserialize(&file.header.reading)
+        .map_err(|e| Failure::from(m3impute::Error::damaged(format!("how rows are read: {e}"))).at(&args.model))?;
     if args.sureness.is_asked() && !fitted.believes() {
         let whose = format!("the model of `{}`", file.header.method);
         return Err(args.sureness.refused(&whose, "fit with one of them"));

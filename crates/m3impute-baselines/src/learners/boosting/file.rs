@@ -28,7 +28,7 @@ impl Boosting {
     /// # Errors
     /// When something is not there, or points to nowhere.
     pub fn restore(file: &ModelFile, prefix: &str, f: usize, levels: &[usize], classes: usize) -> Result<Boosting> {
-        let damaged = |what: &str| Error::ModelFile { reason: format!("the boosted trees of feature {f}: {what}") };
+        let damaged = |what: &str| Error::damaged(format!("the boosted trees of feature {f}: {what}"));
         let floats = |name: &str| file.f32s(&format!("{prefix}{name}")).map(|t| t.1);
         let wholes = |name: &str| file.u32s(&format!("{prefix}{name}")).map(|t| t.1);
         let (base, roots, features) = (floats("base")?, wholes("roots")?, wholes("features")?);
