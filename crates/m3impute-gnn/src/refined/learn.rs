@@ -86,6 +86,16 @@ pub struct Model {
     pub calibration: Vec<Calibration>,
 }
 
+/// The mixture beside the typical value, on the held-out cells of a column.
+struct Compared {
+    /// The error of the mixture in each cell, without that cell's part in choosing it.
+    mixed: Vec<f64>,
+    /// That of the typical value.
+    plain: Vec<f64>,
+    /// What the mixture gains on average, in standard errors.
+    surely: f64,
+}
+
 /// A table in which some observed cells are hidden, its holes completed.
 struct World {
     grid: Grid,
@@ -160,18 +170,27 @@ impl Model {
         let opinions = STAGES + LEARNERS * self.stages.len();
         heard.iter_mut().for_each(|heard| heard.said.truncate(opinions));
         let typical = only(TYPICAL, opinions);
-        for (f, heard) in heard.into_iter().enumerate() {
+        let compare = |(heard, column): (&Heard, &Column)| {
+            let (mixed, plain) = (heard.honest_errors(column), heard.errors(column, &typical));
+            let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
+            let (gain, off) = mean_and_error(&gains);
+            // Without a spread a gain is sure, and none is none.
+            let surely = if gain == 0.0 { 0.0 } else { gain / off };
+            (heard.truth.len() >= ENOUGH).then_some(Compared { mixed, plain, surely })
+        };
+        let compared: Vec<Option<Compared>> = heard.iter().zip(&self.columns).map(compare).collect();
+        let known = anything_known(&compared.iter().flatten().map(|c| c.surely).collect::<Vec<f64>>());
+        for (f, (heard, compared)) in heard.into_iter().zip(compared).enumerate() {
             let column = &self.columns[f];
-            let (weights, errors) = if heard.truth.len() < ENOUGH {
-                let weights = self.usual_weights(f);
-                let errors = heard.errors(column, &weights);
-                (weights, errors)
-            } else {
-                let (mixed, plain) = (heard.honest_errors(column), heard.errors(column, &typical));
-                let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
-                let (gain, off) = mean_and_error(&gains);
-                // What does not do better, by a standard error, on cells it was not chosen by is not worth the risk.
-                if gain > off { (heard.weights(column), mixed) } else { (typical.clone(), plain) }
+            let (weights, errors) = match compared {
+                None => {
+                    let weights = self.usual_weights(f);
+                    let errors = heard.errors(column, &weights);
+                    (weights, errors)
+                }
+                // What does not do better, by a standard error, is not worth the risk.
+                Some(c) if known && c.surely > 1.0 => (heard.weights(column), c.mixed),
+                Some(c) => (typical.clone(), c.plain),
             };
             let alone = (0..opinions).map(|c| heard.error(column, c)).collect();
             self.opinions.push(Opinions { cells: heard.truth.len(), mixed: mean_and_error(&errors).0, alone });
@@ -410,6 +429,15 @@ fn open_rows(grid: &Grid, f: usize, open: impl Fn(usize) -> bool) -> Vec<u32> {
     (0..grid.n).filter(|i| open(i * grid.m + f)).map(|i| i as u32).collect()
 }
 
+/// Whether gains over the typical value, in standard errors, are more than luck: of so many columns some gain a little by
+/// chance where the rows tell nothing of each other. Either one column is beyond what the luckiest would be, or all together.
+fn anything_known(gains: &[f64]) -> bool {
+    let count = gains.len() as f64;
+    let together = gains.iter().sum::<f64>() / count.max(1.0).sqrt();
+    // One in twenty, were nothing known: each of two ways, by the bound exp(-z^2 / 2) / 2 on what is above z.
+    gains.is_empty() || together > 1.645 || gains.iter().any(|&z| z > (2.0 * (10.0 * count).ln()).sqrt())
+}
+
 /// Weights that believe one opinion alone.
 fn only(opinion: usize, of: usize) -> Vec<f32> {
     (0..of).map(|c| f32::from(u8::from(c == opinion))).collect()
@@ -511,6 +539,14 @@ mod tests {
         let wrong = (0..grid.n).map(|i| i * 3 + 2).filter(|&at| !grid.observed[at]);
         let wrong = wrong.zip(said[2].chunks_exact(2)).filter(|(at, o)| model.columns[2].point(o) != grid.x[*at]);
         assert!(wrong.count() <= 6);
+    }
+
+    #[test]
+    fn a_little_luck_in_many_columns_is_not_knowledge() {
+        assert!(!anything_known(&[1.2, -0.5, 0.3, 1.4, -1.0, 0.2, -0.4, 1.1]));
+        assert!(anything_known(&[4.0, -1.0, -1.0, -1.0]), "one column that is surely known");
+        assert!(anything_known(&[1.2, 0.9, 1.1, 1.3]), "all a little");
+        assert!(anything_known(&[]), "too few cells to tell: the usual weights stand");
     }
 
     #[test]
