@@ -170,15 +170,17 @@ impl Model {
         let opinions = STAGES + LEARNERS * self.stages.len();
         heard.iter_mut().for_each(|heard| heard.said.truncate(opinions));
         let typical = only(TYPICAL, opinions);
-        let compare = |(heard, column): (&Heard, &Column)| {
+        let compare = |heard: &Heard, column: &Column| {
             let (mixed, plain) = (heard.honest_errors(column), heard.errors(column, &typical));
             let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
             let (gain, off) = mean_and_error(&gains);
             // Without a spread a gain is sure, and none is none.
             let surely = if gain == 0.0 { 0.0 } else { gain / off };
-            (heard.truth.len() >= ENOUGH).then_some(Compared { mixed, plain, surely })
+            Compared { mixed, plain, surely }
         };
-        let compared: Vec<Option<Compared>> = heard.iter().zip(&self.columns).map(compare).collect();
+        let tellable = |heard: &Heard| heard.truth.len() >= ENOUGH;
+        let compared: Vec<Option<Compared>> =
+            heard.iter().zip(&self.columns).map(|(h, column)| tellable(h).then(|| compare(h, column))).collect();
         let known = anything_known(&compared.iter().flatten().map(|c| c.surely).collect::<Vec<f64>>());
         for (f, (heard, compared)) in heard.into_iter().zip(compared).enumerate() {
             let column = &self.columns[f];
