@@ -33,7 +33,7 @@ pub(crate) const DISCRETE: ParamSpec = ParamSpec {
 /// The row of the registry.
 pub static SPEC: MethodSpec = MethodSpec {
     name: "m3",
-    summary: "M3-Impute, refined: graph networks, forests and lines that learn from each other, mixed on held-out cells",
+    summary: "M3-Impute, refined: graph networks, forests, lines and curves that learn from each other, mixed on held-out cells",
     avoid: "hurry on large tables: `missforest` or `mice` answer sooner; `--preset fast` is between",
     inductive: true,
     distributions: true,
@@ -92,7 +92,7 @@ const PARAMS: &[ParamSpec] = &[
     ParamSpec { name: "decay", doc: "the decay of weights", expects: Expect::Number(0.0, 10.0) },
     ParamSpec {
         name: "stages",
-        doc: "how often forests and lines learn from the completed table",
+        doc: "how often forests, lines and curves learn from the completed table",
         expects: Expect::Whole(0, 8),
     },
     ParamSpec {

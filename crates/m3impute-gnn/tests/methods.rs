@@ -135,3 +135,34 @@ fn softmax_learns_levels_that_follow_from_others() {
         assert!(right >= 8, "{}: {right} of 10 levels are right", spec.name);
     }
 }
+
+#[test]
+fn a_model_from_before_there_were_curves_still_fills() {
+    let (table, rows) = (tables::mixed(ROWS, 0), tables::mixed(ROWS, 1));
+    let params = [("nets", "1"), ("steps", "20"), ("trees", "4")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let settings = Settings { params: params.to_vec(), preset: Some("fast".to_owned()), ..Settings::default() };
+    let method = (m3::SPEC.build)(&settings).unwrap();
+    let mut run = Run::new(3, 1).unwrap();
+    let mut file = Vec::new();
+    method.as_inductive().unwrap().fit(&table, &mut run).unwrap().save(&mut file).unwrap();
+    let mut file = ModelFile::read(&file).unwrap();
+    assert!(file.tensors.keys().any(|name| name.contains(".curve.")));
+    file.tensors.retain(|name, _| !name.contains(".curve."));
+    let state = &mut file.header.state;
+    for stage in state["stages"].as_array_mut().unwrap() {
+        stage.as_object_mut().unwrap().remove("curves");
+    }
+    let before_curves = |opinions: &mut serde_json::Value| {
+        let opinions = opinions.as_array_mut().unwrap();
+        // Three opinions come first; of each stage's four the last is the curve's.
+        let mut place = 0;
+        opinions.retain(|_| {
+            place += 1;
+            place <= 3 || (place - 3) % 4 != 0
+        });
+    };
+    state["weights"].as_array_mut().unwrap().iter_mut().for_each(before_curves);
+    state["opinions"].as_array_mut().unwrap().iter_mut().for_each(|o| before_curves(&mut o["alone"]));
+    let loaded = (m3::SPEC.load)(&file).unwrap();
+    check_filled(&loaded.transform(&rows, &mut run).unwrap().table, "an older model");
+}

@@ -38,31 +38,10 @@ impl Line {
     pub fn fit(x: &[f64], y: &[f64], median: bool) -> Line {
         let n = y.len();
         let p = x.len() / n.max(1);
-        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / n as f64;
-        let centres: Vec<f64> = (0..p).map(|j| mean(&mut x.iter().skip(j).step_by(p).copied())).collect();
-        let scales: Vec<f64> = (0..p)
-            .map(|j| mean(&mut x.iter().skip(j).step_by(p).map(|v| (v - centres[j]).powi(2))).sqrt())
-            .map(|s| if s > 1e-9 { s } else { f64::INFINITY })
-            .collect();
-        let z: Vec<f64> =
-            x.chunks_exact(p.max(1)).flat_map(|row| (0..p).map(|j| (row[j] - centres[j]) / scales[j])).collect();
-        let centre = mean(&mut y.iter().copied());
-        let t: Vec<f64> = y.iter().map(|y| y - centre).collect();
-        let mut weights = if p == 0 {
-            Vec::new()
-        } else {
-            Predictors::new(&gram(&z, p), p, n).weights(&cross(&z, p, &t, 1), dot(&t, &t))
-        };
-        let mut shift = 0.0;
-        let rests = |weights: &[f64], shift: f64| -> Vec<f64> {
-            (0..n).map(|i| t[i] - shift - dot(weights, &z[i * p..(i + 1) * p])).collect()
-        };
-        if median && n > p + 2 {
-            (weights, shift) = reweighted(&z, &t, weights, &rests);
-        }
-        let error = rests(&weights, shift).iter().map(|r| r.abs()).sum::<f64>() / n as f64;
+        let Standardised { centres, scales, z } = Standardised::of(x, p);
+        let (weights, shift, error) = fitted(&z, p, y, median);
         let weights: Vec<f64> = weights.iter().zip(&scales).map(|(w, s)| w / s).collect();
-        let shift = centre + shift - dot(&weights, &centres);
+        let shift = shift - dot(&weights, &centres);
         Line { weights, shift, error }
     }
 
@@ -70,6 +49,48 @@ impl Line {
     pub fn predict(&self, row: &[f64]) -> f64 {
         self.shift + dot(&self.weights, row)
     }
+}
+
+/// Predictors with mean 0 and variance 1; those that do not vary are 0.
+pub(super) struct Standardised {
+    /// The means, `[p]`.
+    pub centres: Vec<f64>,
+    /// The standard deviations, `[p]`; infinite where nothing varies.
+    pub scales: Vec<f64>,
+    /// The predictors, `[n, p]`.
+    pub z: Vec<f64>,
+}
+
+impl Standardised {
+    pub fn of(x: &[f64], p: usize) -> Standardised {
+        let n = x.len() / p.max(1);
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / n as f64;
+        let centres: Vec<f64> = (0..p).map(|j| mean(&mut x.iter().skip(j).step_by(p).copied())).collect();
+        let scales: Vec<f64> = (0..p)
+            .map(|j| mean(&mut x.iter().skip(j).step_by(p).map(|v| (v - centres[j]).powi(2))).sqrt())
+            .map(|s| if s > 1e-9 { s } else { f64::INFINITY })
+            .collect();
+        let z = x.chunks_exact(p.max(1)).flat_map(|row| (0..p).map(|j| (row[j] - centres[j]) / scales[j])).collect();
+        Standardised { centres, scales, z }
+    }
+}
+
+/// Weights, shift and mean absolute error of the line through centred predictors `z`, `[n, p]`, and targets `y`.
+pub(super) fn fitted(z: &[f64], p: usize, y: &[f64], median: bool) -> (Vec<f64>, f64, f64) {
+    let n = y.len();
+    let centre = y.iter().sum::<f64>() / n as f64;
+    let t: Vec<f64> = y.iter().map(|y| y - centre).collect();
+    let mut weights =
+        if p == 0 { Vec::new() } else { Predictors::new(&gram(z, p), p, n).weights(&cross(z, p, &t, 1), dot(&t, &t)) };
+    let mut shift = 0.0;
+    let rests = |weights: &[f64], shift: f64| -> Vec<f64> {
+        (0..n).map(|i| t[i] - shift - dot(weights, &z[i * p..(i + 1) * p])).collect()
+    };
+    if median && n > p + 2 {
+        (weights, shift) = reweighted(z, &t, weights, &rests);
+    }
+    let error = rests(&weights, shift).iter().map(|r| r.abs()).sum::<f64>() / n as f64;
+    (weights, centre + shift, error)
 }
 
 /// Weights and shift of the least absolute error, from those of the least squared one.

@@ -2,6 +2,7 @@
 
 pub mod binning;
 pub mod boosting;
+pub mod curve;
 pub mod design;
 pub mod forest;
 mod forest_file;

@@ -7,8 +7,9 @@ use super::learn::{Model, Opinions};
 use super::lines::Lines;
 use super::method::FittedM3;
 use super::network::{Network, Shape};
-use super::stage::{LEARNERS, Learners, Order, Stage};
+use super::stage::{CURVE, LEARNERS, Learners, Order, Stage};
 use crate::fitted::matrix;
+use m3impute_baselines::learners::curve::Curve;
 use m3impute_baselines::learners::forest::Forest;
 use m3impute_baselines::learners::lad::Line;
 use m3impute_baselines::learners::ruler::Ruler;
@@ -44,6 +45,9 @@ struct StageState {
     sources: Vec<Option<usize>>,
     forests: Vec<[bool; 2]>,
     lines: Vec<Option<Line>>,
+    /// Older files have none.
+    #[serde(default)]
+    curves: Vec<bool>,
 }
 
 impl MatrixModel for FittedM3 {
@@ -85,12 +89,16 @@ impl MatrixModel for FittedM3 {
                         forest.store(&format!("stage.{s}.{f}.{which}."), tensors);
                     }
                 }
+                if let Some(curve) = &learners.curve {
+                    curve.store(&format!("stage.{s}.{f}.curve."), tensors);
+                }
             }
             stages.push(StageState {
                 order: stage.order,
                 sources: stage.sources.clone(),
                 forests: stage.learners.iter().map(|l| l.forests.each_ref().map(Option::is_some)).collect(),
                 lines: stage.learners.iter().map(|l| l.line.clone()).collect(),
+                curves: stage.learners.iter().map(|l| l.curve.is_some()).collect(),
             });
         }
         let state = State {
@@ -111,7 +119,8 @@ impl MatrixModel for FittedM3 {
     }
 
     fn restore(file: &ModelFile, m: usize) -> Result<FittedM3> {
-        let state: State = file.state()?;
+        let mut state: State = file.state()?;
+        state.add_what_is_new(m);
         state.check(m)?;
         let mut rulers = Vec::with_capacity(m);
         for f in 0..m {
@@ -135,7 +144,11 @@ impl MatrixModel for FittedM3 {
                 for (which, forest) in forests.iter_mut().enumerate().filter(|(which, _)| stage.forests[f][*which]) {
                     *forest = Some(Forest::restore(file, &format!("stage.{s}.{f}.{which}."), f, &levels)?);
                 }
-                learners.push(Learners { forests, line: stage.lines[f].clone() });
+                let curve = stage.curves[f].then(|| {
+                    let predictors = super::stage::predictors(&state.columns, f);
+                    Curve::restore(file, &format!("stage.{s}.{f}.curve."), predictors)
+                });
+                learners.push(Learners { forests, line: stage.lines[f].clone(), curve: curve.transpose()? });
             }
             stages.push(Stage { order: stage.order, learners, sources: stage.sources.clone() });
         }
@@ -148,6 +161,20 @@ impl MatrixModel for FittedM3 {
 }
 
 impl State {
+    /// Stages of older files have no curves: nobody believes them.
+    fn add_what_is_new(&mut self, m: usize) {
+        for (s, stage) in self.stages.iter_mut().enumerate().filter(|(_, stage)| stage.curves.is_empty()) {
+            stage.curves = vec![false; m];
+            let place = super::learn::STAGES + LEARNERS * s + CURVE;
+            for weights in self.weights.iter_mut().filter(|w| w.len() >= place) {
+                weights.insert(place, 0.0);
+            }
+            for opinions in self.opinions.iter_mut().filter(|o| o.alone.len() >= place) {
+                opinions.alone.insert(place, None);
+            }
+        }
+    }
+
     /// Whether everything has the size that the others say.
     fn check(&self, m: usize) -> Result<()> {
         let d = self.shape.width;
@@ -184,8 +211,10 @@ impl State {
                     self.columns[f].is_number() && l.weights.len() == super::stage::predictors(&self.columns, f)
                 })
             };
+            let curves = stage.curves.len() == m
+                && stage.curves.iter().zip(&self.columns).all(|(c, column)| !c || column.is_number());
             let sources = stage.sources.len() == m && stage.sources.iter().flatten().all(|&which| which < LEARNERS);
-            if !sources || stage.forests.len() != m || stage.lines.len() != m || !lines.clone().all(fits) {
+            if !sources || !curves || stage.forests.len() != m || stage.lines.len() != m || !lines.clone().all(fits) {
                 return Err(Error::damaged("a stage of the model"));
             }
         }

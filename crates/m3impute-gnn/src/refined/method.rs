@@ -32,7 +32,7 @@ pub struct M3Params {
     pub steps: usize,
     /// How many rows a step looks at, at most.
     pub batch: usize,
-    /// How often forests and lines learn from the completed table.
+    /// How often forests, lines and curves learn from the completed table.
     pub stages: usize,
     /// How often, after that, the columns take turns in learning from each other's answers.
     pub turns: usize,

@@ -1,8 +1,8 @@
 //! The refined M3: the paper's ideas in a form that learns fast.
 //!
 //! The way of the data: a table becomes a [`grid`] of numbers ([`columns`] know how), [`network`]s learn to say what
-//! dropped cells were ([`mod@train`], [`ensemble`]), each without some cells that are held out ([`folds`]); forests and lines
-//! learn from the rows that the networks completed ([`stage`]); and held-out cells tell whom to believe ([`blend`]) and
+//! dropped cells were ([`mod@train`], [`ensemble`]), each without some cells that are held out ([`folds`]); forests, lines
+//! and curves learn from the rows that the networks completed ([`stage`]); and held-out cells tell whom to believe ([`blend`]) and
 //! how far ([`calibrate`]).
 //! [`mod@learn`] is that way as a whole, [`method`] its parameters, `file` how it is kept.
 

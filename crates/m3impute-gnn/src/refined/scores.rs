@@ -2,7 +2,7 @@
 
 use super::learn::{ENOUGH, STAGES, TYPICAL};
 use super::method::FittedM3;
-use super::stage::LEARNERS;
+use super::stage::{CURVE, LEARNERS, LINE};
 use m3impute_core::{HeldOut, Single};
 
 /// What held-out cells said, feature by feature, in the units of the table.
@@ -35,8 +35,11 @@ fn name(opinion: usize) -> &'static str {
     match opinion {
         TYPICAL => "typical value",
         c if c < STAGES => "networks",
-        c if (c - STAGES) % LEARNERS == LEARNERS - 1 => "line",
-        _ => "forests",
+        c => match (c - STAGES) % LEARNERS {
+            LINE => "line",
+            CURVE => "curve",
+            _ => "forests",
+        },
     }
 }
 
@@ -62,7 +65,7 @@ mod tests {
     fn opinions_of_a_kind_are_one_in_words() {
         let mut weights = vec![0.0; STAGES + 2 * LEARNERS];
         (weights[STAGES - 1], weights[STAGES], weights[STAGES + LEARNERS]) = (0.25, 0.25, 0.375);
-        weights[STAGES + LEARNERS - 1] = 0.125;
+        weights[STAGES + LINE] = 0.125;
         assert_eq!(in_words(&weights), "forests 62 %, networks 25 %, line 12 %");
         assert_eq!(in_words(&[1.0]), "typical value 100 %");
     }

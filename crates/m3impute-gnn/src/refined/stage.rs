@@ -1,4 +1,4 @@
-//! Learners on top of the networks' answers: forests and a line for each column, learnt from completed rows.
+//! Learners on top of the networks' answers: forests, a line and a curve for each column, learnt from completed rows.
 //!
 //! A learner of column `f` sees rows in which every hole is filled, and should see them in learning as it will meet them:
 //! filled *without knowing the cell of `f`*. So in the first stages it learns from completions in which column `f` was
@@ -9,17 +9,25 @@
 
 use super::columns::Column;
 use super::grid::Grid;
+use crate::fitted::chosen;
+use m3impute_baselines::learners::curve::Curve;
 use m3impute_baselines::learners::forest::{Aggregate, Forest, Frame, Plan};
 use m3impute_baselines::learners::lad::Line;
 use m3impute_baselines::learners::tree::Growth;
 use m3impute_core::{Result, Run};
 use serde::{Deserialize, Serialize};
 
-/// Categories with more levels say nothing to a line.
+/// Categories with more levels say nothing to lines and curves.
 const LINE_LEVELS: usize = 16;
 
-/// How many learners a column has in a stage: two forests and a line.
-pub const LEARNERS: usize = 3;
+/// How many learners a column has in a stage: two forests, a line and a curve.
+pub const LEARNERS: usize = 4;
+/// Of them, the line. The forests come before it.
+pub const LINE: usize = 2;
+/// Of them, the curve.
+pub const CURVE: usize = 3;
+/// Rows that a curve measures nearness to.
+const LANDMARKS: usize = 100;
 /// The least number of rows in a leaf of the two forests: one follows every value, the other is steadier where values are
 /// noise.
 const LEAVES: [f64; 2] = [1.0, 6.0];
@@ -31,6 +39,8 @@ pub struct Learners {
     pub forests: [Option<Forest>; 2],
     /// A line; none for a category.
     pub line: Option<Line>,
+    /// A curve; none for a category.
+    pub curve: Option<Curve>,
 }
 
 /// How the columns of a stage go about it.
@@ -81,14 +91,14 @@ impl Learners {
         for &i in &rows {
             x[i as usize * m + f] = grid.x[i as usize * m + f];
         }
-        let line = columns[f].is_number().then(|| {
-            let mut predictors = Vec::new();
-            for &i in &rows {
-                predictors_of(&x[i as usize * m..(i as usize + 1) * m], f, columns, &mut predictors);
-            }
+        let (mut line, mut curve) = (None, None);
+        if columns[f].is_number() {
+            let predictors = predictors_of(&x, &rows, f, columns);
             let y: Vec<f64> = rows.iter().map(|&i| f64::from(x[i as usize * m + f])).collect();
-            run.install(|| Line::fit(&predictors, &y, true))
-        });
+            let landmarks = chosen(rows.len(), LANDMARKS, &mut run.rng("landmarks", index));
+            line = Some(run.install(|| Line::fit(&predictors, &y, true)));
+            curve = (!predictors.is_empty()).then(|| run.install(|| Curve::fit(&predictors, &y, &landmarks)));
+        }
         let levels: Vec<usize> = columns.iter().map(Column::tree_levels).collect();
         let frame = Frame::new(x, &levels);
         let mut forests = [None, None];
@@ -106,7 +116,7 @@ impl Learners {
             };
             *forest = Forest::fit(&frame, f, &rows, &plan, run, "m3 trees", 2 * index + which as u64)?;
         }
-        Ok(Learners { forests, line })
+        Ok(Learners { forests, line, curve })
     }
 
     /// What one of the learners says of column `f` in some completed rows.
@@ -124,7 +134,17 @@ impl Learners {
     ) -> Result<Option<Vec<f32>>> {
         let column = &columns[f];
         let Some(forest) = self.forests.get(which) else {
-            return Ok(self.line.as_ref().map(|line| line_says(line, f, columns, z, rows)));
+            let predictors = predictors_of(z, rows, f, columns);
+            let said = if which == LINE {
+                let points = |line: &Line| {
+                    let p = line.weights.len();
+                    (0..rows.len()).map(|i| line.predict(&predictors[i * p..(i + 1) * p])).collect::<Vec<f64>>()
+                };
+                self.line.as_ref().map(|line| (points(line), line.error))
+            } else {
+                self.curve.as_ref().map(|curve| (run.install(|| curve.predict(&predictors)), curve.error))
+            };
+            return Ok(said.map(|(points, error)| around(&points, error as f32, column)));
         };
         let Some(forest) = forest else { return Ok(None) };
         if column.has_shares() {
@@ -135,19 +155,15 @@ impl Learners {
     }
 }
 
-/// What a line says of column `f` in some completed rows.
-fn line_says(line: &Line, f: usize, columns: &[Column], z: &[f32], rows: &[u32]) -> Vec<f32> {
-    let m = columns.len();
-    let mut said = Vec::with_capacity(rows.len() * columns[f].opinion_width());
-    let mut predictors = Vec::new();
-    for &i in rows {
-        predictors.clear();
-        predictors_of(&z[i as usize * m..(i as usize + 1) * m], f, columns, &mut predictors);
-        let point = line.predict(&predictors) as f32;
-        match &columns[f] {
+/// Points as opinions, given how far they are off on average.
+fn around(points: &[f64], error: f32, column: &Column) -> Vec<f32> {
+    let mut said = Vec::with_capacity(points.len() * column.opinion_width());
+    for &point in points {
+        let point = point as f32;
+        match column {
             Column::Number { bins, few: true, .. } => {
-                // As if what is left of the line fell off evenly on both sides.
-                let spread = line.error.max(1e-6) as f32;
+                // As if what is left of it fell off evenly on both sides.
+                let spread = error.max(1e-6);
                 let apart = |b: usize| ((bins.low[b] + bins.high[b]) / 2.0 - point).abs();
                 let nearest = (0..bins.len()).map(apart).fold(f32::INFINITY, f32::min);
                 let from = said.len();
@@ -155,13 +171,13 @@ fn line_says(line: &Line, f: usize, columns: &[Column], z: &[f32], rows: &[u32])
                 let total: f32 = said[from..].iter().sum();
                 said[from..].iter_mut().for_each(|s| *s /= total);
             }
-            _ => said.extend([point, line.error as f32]),
+            _ => said.extend([point, error]),
         }
     }
     said
 }
 
-/// How many predictors a line of column `f` has.
+/// How many predictors lines and curves of column `f` have.
 pub fn predictors(columns: &[Column], f: usize) -> usize {
     columns.iter().enumerate().filter(|(j, _)| *j != f).map(|(_, column)| predictors_of_column(column)).sum()
 }
@@ -174,15 +190,22 @@ fn predictors_of_column(column: &Column) -> usize {
     }
 }
 
-fn predictors_of(row: &[f32], f: usize, columns: &[Column], to: &mut Vec<f64>) {
-    for (_, (&v, column)) in row.iter().zip(columns).enumerate().filter(|(j, _)| *j != f) {
-        match column {
-            Column::Number { .. } => to.push(f64::from(v)),
-            Column::Category { .. } => {
-                to.extend((0..predictors_of_column(column)).map(|l| f64::from(u8::from(l as f32 == v))));
+/// The predictors of column `f` in some completed rows, `[rows, predictors]`.
+fn predictors_of(z: &[f32], rows: &[u32], f: usize, columns: &[Column]) -> Vec<f64> {
+    let m = columns.len();
+    let mut to = Vec::with_capacity(rows.len() * predictors(columns, f));
+    for &i in rows {
+        let row = &z[i as usize * m..(i as usize + 1) * m];
+        for (_, (&v, column)) in row.iter().zip(columns).enumerate().filter(|(j, _)| *j != f) {
+            match column {
+                Column::Number { .. } => to.push(f64::from(v)),
+                Column::Category { .. } => {
+                    to.extend((0..predictors_of_column(column)).map(|l| f64::from(u8::from(l as f32 == v))));
+                }
             }
         }
     }
+    to
 }
 
 impl Stage {
