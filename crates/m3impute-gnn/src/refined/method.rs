@@ -122,7 +122,7 @@ impl M3Params {
 /// A table with fewer observed cells is an example that somebody types: the answer comes at once.
 const TINY: usize = 200;
 /// A table with fewer observed cells is small.
-const SMALL: usize = 1500;
+const SMALL: usize = 4200;
 /// Cells of a batch, observed or not.
 const BATCH_CELLS: usize = 32 * 1024;
 /// Floating-point operations that training may take, for each network and squared width.
