@@ -141,6 +141,11 @@ def markdown(curves, figures):
                    f"{c.best[0]:,} | {epochs} | {spoken(c.last[1])} |")
     if not all(c.is_whole for c in curves):
         out += ["", "Runs whose epochs say `of` have not ended: their last epoch is not the paper's."]
+    for c in curves:
+        at_end = next((p[2] for p in c.points if p[0] == EPOCHS[c.method]), None)
+        if c.last[0] > EPOCHS[c.method] and at_end:
+            out += ["", f"{NAMES[c.method]} was published with {EPOCHS[c.method]:,} epochs, after which {c.table} stands at {at_end:.3f}; "
+                    "the paper trains all for 40,000."]
     out += verdict(curves)
     for figure in figures:
         out += ["", f"![learning curves]({figure})"]
@@ -155,6 +160,11 @@ def markdown(curves, figures):
         for epoch, error in REFERENCE:
             ours = [next((f"{p[2]:.2f}" for p in c.points if p[0] == epoch), "-") for c in yacht]
             out.append(f"| {epoch:,} | {error:.2f} | " + " | ".join(ours) + " |")
+        at = lambda epoch: [p[2] for c in yacht for p in c.points if p[0] == epoch]
+        near = lambda epoch, error: min(abs(e - error) for e in at(epoch))
+        spread = max(max(at(epoch)) - min(at(epoch)) for epoch, _ in REFERENCE)
+        out += ["", "The published code was run once. At each of these epochs the seed of ours that is nearest to it is within "
+                f"{max(near(*r) for r in REFERENCE):.2f}; our own seeds lie up to {spread:.2f} apart."]
     out += ["", "## Where the figures come from", "", "| file | machine | commit | command |", "| --- | --- | --- | --- |"]
     for c in curves:
         command = c.about.get("command")
