@@ -26,6 +26,8 @@ pub const LEARNERS: usize = 4;
 pub const LINE: usize = 2;
 /// Of them, the curve.
 pub const CURVE: usize = 3;
+/// Rows that a curve is learnt from, at most: it bends little.
+const CURVE_ROWS: usize = 5000;
 /// Rows that a curve measures nearness to.
 const LANDMARKS: usize = 100;
 /// The least number of rows in a leaf of the two forests: one follows every value, the other is steadier where values are
@@ -93,11 +95,18 @@ impl Learners {
         }
         let (mut line, mut curve) = (None, None);
         if columns[f].is_number() {
-            let predictors = predictors_of(&x, &rows, f, columns);
-            let y: Vec<f64> = rows.iter().map(|&i| f64::from(x[i as usize * m + f])).collect();
-            let landmarks = chosen(rows.len(), LANDMARKS, &mut run.rng("landmarks", index));
+            let learn_from = |rows: &[u32]| -> (Vec<f64>, Vec<f64>) {
+                let y = rows.iter().map(|&i| f64::from(x[i as usize * m + f])).collect();
+                (predictors_of(&x, rows, f, columns), y)
+            };
+            let (predictors, y) = learn_from(&rows);
             line = Some(run.install(|| Line::fit(&predictors, &y, true)));
-            curve = (!predictors.is_empty()).then(|| run.install(|| Curve::fit(&predictors, &y, &landmarks)));
+            if !predictors.is_empty() {
+                let some = chosen(rows.len(), CURVE_ROWS, &mut run.rng("rows of curves", index));
+                let landmarks = chosen(some.len(), LANDMARKS, &mut run.rng("landmarks", index));
+                let (predictors, y) = learn_from(&some.iter().map(|&k| rows[k as usize]).collect::<Vec<u32>>());
+                curve = Some(run.install(|| Curve::fit(&predictors, &y, &landmarks)));
+            }
         }
         let levels: Vec<usize> = columns.iter().map(Column::tree_levels).collect();
         let frame = Frame::new(x, &levels);
