@@ -1,12 +1,15 @@
 //! Whom to believe: opinions on held-out cells, and weights that make them agree best with the truth.
 
 use super::columns::Column;
+use rayon::prelude::*;
 
 /// How often a candidate is taken in; the weights are multiples of one over it.
 const PICKS: usize = 16;
 
-/// Cells are cut into so many parts to measure a mixture honestly.
-const PARTS: usize = 5;
+/// How many halves of the cells choose.
+const HALVES: usize = 16;
+/// Candidates that are believed less are not asked.
+const LEAST: f32 = 0.03;
 
 /// The mean of some numbers, and how far it may be off: its standard error.
 pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
@@ -14,6 +17,15 @@ pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
     let mean = x.iter().sum::<f64>() / n;
     let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
     (mean, (variance / n).sqrt())
+}
+
+/// Whom held-out cells believe.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The weight of each candidate.
+    pub weights: Vec<f32>,
+    /// The error of the mixture in each cell, by the halves that it had no part in.
+    pub errors: Vec<f64>,
 }
 
 /// The opinions of several candidates on the held-out cells of one column.
@@ -52,17 +64,38 @@ impl Heard {
         mixed.chunks_exact(column.opinion_width()).zip(&self.truth).map(|(o, &t)| column.error(o, t)).collect()
     }
 
-    /// The error of the mixture in each cell, without that cell's part in choosing it: each part of the cells is measured
-    /// with the weights that the other parts choose.
-    pub fn honest_errors(&self, column: &Column) -> Vec<f64> {
+    /// How much to believe each candidate: the mean of what halves of the cells choose, because what all of them choose
+    /// once is chosen by luck where they are few.
+    pub fn chosen(&self, column: &Column) -> Chosen {
         let width = column.opinion_width();
-        let mut errors = vec![0.0; self.truth.len()];
-        for part in 0..PARTS {
-            let weights = self.cells(width, |i| i % PARTS != part).weights(column);
-            let measured = self.cells(width, |i| i % PARTS == part).errors(column, &weights);
-            errors.iter_mut().skip(part).step_by(PARTS).zip(measured).for_each(|(to, error)| *to = error);
-        }
-        errors
+        let halves: Vec<Vec<f32>> = (0..HALVES)
+            .into_par_iter()
+            .map(|half| self.cells(width, |i| is_in(i, half)).greedy_weights(column))
+            .collect();
+        let mean = |of: &dyn Fn(usize) -> bool| {
+            let mut sum = vec![0.0; self.said.len()];
+            let taken: Vec<&Vec<f32>> = halves.iter().enumerate().filter(|(h, _)| of(*h)).map(|(_, w)| w).collect();
+            for weights in &taken {
+                sum.iter_mut().zip(*weights).for_each(|(s, w)| *s += w / taken.len() as f32);
+            }
+            // Hardly any belief is not worth the time of an answer.
+            sum.iter_mut().filter(|s| **s < LEAST).for_each(|s| *s = 0.0);
+            let total: f32 = sum.iter().sum();
+            sum.iter_mut().for_each(|s| *s /= total);
+            sum
+        };
+        let weights = mean(&|_| true);
+        let error = |i: usize| {
+            // A cell that is in all halves had a part in all choices.
+            let others = if (0..HALVES).all(|half| is_in(i, half)) { weights.clone() } else { mean(&|h| !is_in(i, h)) };
+            let mut mixed = vec![0.0; width];
+            for (said, weight) in self.said.iter().zip(others).filter(|(_, w)| *w > 0.0) {
+                mixed.iter_mut().zip(&said[i * width..]).for_each(|(m, said)| *m += weight * said);
+            }
+            column.error(&mixed, self.truth[i])
+        };
+        let errors = (0..self.truth.len()).map(error).collect();
+        Chosen { weights, errors }
     }
 
     /// The same for some of the cells.
@@ -74,8 +107,9 @@ impl Heard {
         Heard { truth: of(&self.truth, 1), said: self.said.iter().map(|said| of(said, width)).collect() }
     }
 
-    /// The weights of the candidates: the best one first, then again and again the one that helps most.
-    pub fn weights(&self, column: &Column) -> Vec<f32> {
+    /// The weights that all cells choose: those of the best candidate first, then again and again of the one that helps
+    /// most.
+    fn greedy_weights(&self, column: &Column) -> Vec<f32> {
         let width = column.opinion_width();
         let able: Vec<usize> = (0..self.said.len()).filter(|&c| self.error(column, c).is_some()).collect();
         let mut counts = vec![0_usize; self.said.len()];
@@ -107,6 +141,15 @@ impl Heard {
     }
 }
 
+/// Whether a cell is in a half of them, as if by the throw of a coin.
+fn is_in(cell: usize, half: usize) -> bool {
+    // The finaliser of SplitMix64.
+    let mut x = ((cell * HALVES + half) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) & 1 == 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,7 +165,7 @@ mod tests {
         let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
         let said = |shift: f32| truth.iter().flat_map(|t| [t + shift, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: vec![said(0.1), said(-0.1), said(0.9), Vec::new()], truth: truth.clone() };
-        let weights = heard.weights(&column());
+        let Chosen { weights, .. } = heard.chosen(&column());
         assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
         assert!(mean_and_error(&heard.errors(&column(), &weights)).0 < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
@@ -135,8 +178,9 @@ mod tests {
         let truth = vec![0.5_f32; 20];
         let said = |lucky: usize| (0..20).flat_map(|i| [if i == lucky { 0.5 } else { 0.1 }, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: (0..20).map(said).collect(), truth };
-        let (chosen, _) = mean_and_error(&heard.errors(&column(), &heard.weights(&column())));
-        let (honest, _) = mean_and_error(&heard.honest_errors(&column()));
+        let Chosen { weights, errors } = heard.chosen(&column());
+        let (chosen, _) = mean_and_error(&heard.errors(&column(), &weights));
+        let (honest, _) = mean_and_error(&errors);
         assert!(chosen < 0.3805 && honest > 0.395, "{chosen} {honest}");
     }
 }

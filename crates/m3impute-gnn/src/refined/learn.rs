@@ -1,6 +1,6 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
-use super::blend::{Heard, mean_and_error};
+use super::blend::{Chosen, Heard, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
@@ -11,6 +11,7 @@ use super::stage::{LEARNERS, Learners, Order, Stage, put};
 use super::train::Training;
 use crate::fitted::chosen;
 use m3impute_core::{Result, Run};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -88,9 +89,9 @@ pub struct Model {
 
 /// The mixture beside the typical value, on the held-out cells of a column.
 struct Compared {
-    /// The error of the mixture in each cell, without that cell's part in choosing it.
-    mixed: Vec<f64>,
-    /// That of the typical value.
+    /// The mixture, and its error in each cell.
+    chosen: Chosen,
+    /// The error of the typical value.
     plain: Vec<f64>,
     /// What the mixture gains on average, in standard errors.
     surely: f64,
@@ -153,7 +154,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     if stages > 0 {
         notes.extend(model.learn_on_top(grid, trials, &mut heard, effort, run)?);
     }
-    model.mix(heard);
+    model.mix(heard, run);
     Ok((model, notes))
 }
 
@@ -166,21 +167,22 @@ const COMPLETING_SHARE: f64 = 0.5;
 
 impl Model {
     /// Chooses, on the held-out cells of each column, whom to believe and how far.
-    fn mix(&mut self, mut heard: Vec<Heard>) {
+    fn mix(&mut self, mut heard: Vec<Heard>, run: &Run) {
         let opinions = STAGES + LEARNERS * self.stages.len();
         heard.iter_mut().for_each(|heard| heard.said.truncate(opinions));
         let typical = only(TYPICAL, opinions);
         let compare = |heard: &Heard, column: &Column| {
-            let (mixed, plain) = (heard.honest_errors(column), heard.errors(column, &typical));
-            let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
+            let (chosen, plain) = (heard.chosen(column), heard.errors(column, &typical));
+            let gains: Vec<f64> = plain.iter().zip(&chosen.errors).map(|(plain, mixed)| plain - mixed).collect();
             let (gain, off) = mean_and_error(&gains);
             // Without a spread a gain is sure, and none is none.
             let surely = if gain == 0.0 { 0.0 } else { gain / off };
-            Compared { mixed, plain, surely }
+            Compared { chosen, plain, surely }
         };
         let tellable = |heard: &Heard| heard.truth.len() >= ENOUGH;
-        let compared: Vec<Option<Compared>> =
-            heard.iter().zip(&self.columns).map(|(h, column)| tellable(h).then(|| compare(h, column))).collect();
+        let compared: Vec<Option<Compared>> = run.install(|| {
+            heard.par_iter().zip(&self.columns).map(|(h, column)| tellable(h).then(|| compare(h, column))).collect()
+        });
         let known = anything_known(&compared.iter().flatten().map(|c| c.surely).collect::<Vec<f64>>());
         for (f, (heard, compared)) in heard.into_iter().zip(compared).enumerate() {
             let column = &self.columns[f];
@@ -191,7 +193,7 @@ impl Model {
                     (weights, errors)
                 }
                 // What does not do better, by a standard error, is not worth the risk.
-                Some(c) if known && c.surely > 1.0 => (heard.weights(column), c.mixed),
+                Some(c) if known && c.surely > 1.0 => (c.chosen.weights, c.chosen.errors),
                 Some(c) => (typical.clone(), c.plain),
             };
             let alone = (0..opinions).map(|c| heard.error(column, c)).collect();
