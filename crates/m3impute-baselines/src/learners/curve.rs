@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 const FALL: f64 = 0.1;
 /// Directions with a smaller share of the largest one's variance are left out.
 const LEAST: f64 = 1e-6;
+/// How often rows are reweighted at most: a curve is near its end soon.
+const ROUNDS: usize = 5;
 /// Rows that are answered at a time.
 const ROWS: usize = 512;
 
@@ -71,7 +73,7 @@ impl Curve {
         for row in features.chunks_exact_mut(kept.max(1)) {
             row.iter_mut().zip(&means).for_each(|(v, m)| *v -= m);
         }
-        let (inner, shift, error) = fitted(&features, kept, y, true);
+        let (inner, shift, error) = fitted(&features, kept, y, ROUNDS);
         let weights = turn.chunks_exact(kept.max(1)).map(|row| dot(row, &inner)).collect();
         Curve { centres, scales, landmarks, weights, shift: shift - dot(&inner, &means), error }
     }

@@ -9,6 +9,7 @@ use super::ridge::Predictors;
 use crate::linalg::{cholesky, cross, dot, gram, solve_cholesky};
 use serde::{Deserialize, Serialize};
 
+/// How often rows are reweighted at most.
 const ROUNDS: usize = 12;
 
 /// A linear map of predictors to a number.
@@ -39,7 +40,7 @@ impl Line {
         let n = y.len();
         let p = x.len() / n.max(1);
         let Standardised { centres, scales, z } = Standardised::of(x, p);
-        let (weights, shift, error) = fitted(&z, p, y, median);
+        let (weights, shift, error) = fitted(&z, p, y, if median { ROUNDS } else { 0 });
         let weights: Vec<f64> = weights.iter().zip(&scales).map(|(w, s)| w / s).collect();
         let shift = shift - dot(&weights, &centres);
         Line { weights, shift, error }
@@ -75,8 +76,9 @@ impl Standardised {
     }
 }
 
-/// Weights, shift and mean absolute error of the line through centred predictors `z`, `[n, p]`, and targets `y`.
-pub(super) fn fitted(z: &[f64], p: usize, y: &[f64], median: bool) -> (Vec<f64>, f64, f64) {
+/// Weights, shift and mean absolute error of the line through centred predictors `z`, `[n, p]`, and targets `y`. Without
+/// rounds of reweighting it is the one of the least squared error.
+pub(super) fn fitted(z: &[f64], p: usize, y: &[f64], rounds: usize) -> (Vec<f64>, f64, f64) {
     let n = y.len();
     let centre = y.iter().sum::<f64>() / n as f64;
     let t: Vec<f64> = y.iter().map(|y| y - centre).collect();
@@ -86,22 +88,28 @@ pub(super) fn fitted(z: &[f64], p: usize, y: &[f64], median: bool) -> (Vec<f64>,
     let rests = |weights: &[f64], shift: f64| -> Vec<f64> {
         (0..n).map(|i| t[i] - shift - dot(weights, &z[i * p..(i + 1) * p])).collect()
     };
-    if median && n > p + 2 {
-        (weights, shift) = reweighted(z, &t, weights, &rests);
+    if n > p + 2 {
+        (weights, shift) = reweighted(z, &t, weights, &rests, rounds);
     }
     let error = rests(&weights, shift).iter().map(|r| r.abs()).sum::<f64>() / n as f64;
     (weights, centre + shift, error)
 }
 
 /// Weights and shift of the least absolute error, from those of the least squared one.
-fn reweighted(z: &[f64], t: &[f64], start: Vec<f64>, rests: &dyn Fn(&[f64], f64) -> Vec<f64>) -> (Vec<f64>, f64) {
+fn reweighted(
+    z: &[f64],
+    t: &[f64],
+    start: Vec<f64>,
+    rests: &dyn Fn(&[f64], f64) -> Vec<f64>,
+    rounds: usize,
+) -> (Vec<f64>, f64) {
     let (n, p) = (t.len(), start.len());
     let size = start.iter().map(|w| w * w).sum::<f64>() / p.max(1) as f64;
     let total = |r: &[f64]| r.iter().map(|r| r.abs()).sum::<f64>();
     let mut rest = rests(&start, 0.0);
     let mut best = (total(&rest), start, 0.0);
     let w = p + 1;
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let spread = total(&rest) / n as f64;
         if spread < 1e-12 {
             break;

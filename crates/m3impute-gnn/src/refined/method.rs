@@ -54,7 +54,7 @@ impl Default for M3Params {
             batch: 512,
             stages: 2,
             turns: 2,
-            trees: 60,
+            trees: 50,
         }
     }
 }
@@ -64,7 +64,7 @@ impl M3Params {
     pub fn of_preset(name: &str) -> M3Params {
         let balanced = M3Params::default();
         match name {
-            "fast" => M3Params { width: 48, nets: 2, steps: 300, stages: 1, turns: 1, trees: 30, ..balanced },
+            "fast" => M3Params { width: 48, nets: 2, steps: 250, stages: 1, turns: 1, trees: 24, ..balanced },
             "best" => M3Params {
                 width: 128,
                 layers: 3,
