@@ -79,8 +79,9 @@ impl Heard {
                 sum.iter_mut().zip(*weights).for_each(|(s, w)| *s += w / taken.len() as f32);
             }
             // Hardly any belief is not worth the time of an answer.
-            sum.iter_mut().filter(|s| **s < LEAST).for_each(|s| *s = 0.0);
-            let total: f32 = sum.iter().sum();
+            let most = sum.iter().copied().fold(0.0, f32::max);
+            sum.iter_mut().filter(|s| **s < LEAST.min(most)).for_each(|s| *s = 0.0);
+            let total = sum.iter().sum::<f32>().max(f32::MIN_POSITIVE);
             sum.iter_mut().for_each(|s| *s /= total);
             sum
         };
@@ -170,6 +171,18 @@ mod tests {
         assert!(mean_and_error(&heard.errors(&column(), &weights)).0 < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
         assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
+    }
+
+    #[test]
+    fn many_candidates_that_are_believed_a_little_each_still_make_a_whole() {
+        // Each of a hundred is right in one cell alone.
+        let truth: Vec<f32> = (0..100).map(|i| i as f32 / 100.0).collect();
+        let said =
+            |knows: usize| (0..100).flat_map(|i| [if i == knows { truth[i] } else { 2.0 }, 0.1]).collect::<Vec<f32>>();
+        let heard = Heard { said: (0..100).map(said).collect(), truth: truth.clone() };
+        let Chosen { weights, errors } = heard.chosen(&column());
+        assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{weights:?}");
+        assert!(errors.iter().all(|e| e.is_finite()));
     }
 
     #[test]
