@@ -8,9 +8,9 @@
 
 Runs `examples/ablate` on five tables with three seeds (preset `fast`, one thread) and appends a row a run; what is there
 already is not run again. With `--name`, one setting alone is run, with the build as it is: for what no key of the program
-leaves out, and a change of a line or two in a copy of the source does. The table is drawn from the rows. Errors are MAE x10 over the hidden cells of the mask, columns scaled by their
-complete range; nothing is chosen by them: the last column is the error on held-out observed cells, which is what choices go
-by.
+leaves out, and a change of a line or two in a copy of the source does. The table is drawn from the rows. Errors are MAE x10
+over the hidden cells of the mask, columns scaled by their complete range; nothing is chosen by them: the last column is the
+error on held-out observed cells, which is what choices go by.
 """
 import argparse, csv, subprocess, sys
 from pathlib import Path

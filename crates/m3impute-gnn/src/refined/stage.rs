@@ -143,17 +143,17 @@ impl Learners {
     ) -> Result<Option<Vec<f32>>> {
         let column = &columns[f];
         let Some(forest) = self.forests.get(which) else {
-            let predictors = predictors_of(z, rows, f, columns);
-            let said = if which == LINE {
-                let points = |line: &Line| {
-                    let p = line.weights.len();
-                    (0..rows.len()).map(|i| line.predict(&predictors[i * p..(i + 1) * p])).collect::<Vec<f64>>()
-                };
-                self.line.as_ref().map(|line| (points(line), line.error))
-            } else {
-                self.curve.as_ref().map(|curve| (run.install(|| curve.predict(&predictors)), curve.error))
+            let x = || predictors_of(z, rows, f, columns);
+            let (points, error) = match (which, &self.line, &self.curve) {
+                (LINE, Some(line), _) => {
+                    let (x, p) = (x(), line.weights.len());
+                    let points = (0..rows.len()).map(|i| line.predict(&x[i * p..(i + 1) * p])).collect();
+                    (points, line.error)
+                }
+                (CURVE, _, Some(curve)) => (run.install(|| curve.predict(&x())), curve.error),
+                _ => return Ok(None),
             };
-            return Ok(said.map(|(points, error)| around(&points, error as f32, column)));
+            return Ok(Some(around(&points, error as f32, column)));
         };
         let Some(forest) = forest else { return Ok(None) };
         if column.has_shares() {
