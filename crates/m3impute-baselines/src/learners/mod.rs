@@ -3,6 +3,7 @@
 pub mod binning;
 pub mod boosting;
 pub mod curve;
+pub mod density;
 pub mod design;
 pub mod forest;
 mod forest_file;

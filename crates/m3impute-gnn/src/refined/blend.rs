@@ -1,13 +1,17 @@
 //! Whom to believe: opinions on held-out cells, and weights that make them agree best with the truth.
 
 use super::columns::Column;
+use m3impute_baselines::learners::tree::Dice;
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 
 /// How often a candidate is taken in; the weights are multiples of one over it.
 const PICKS: usize = 16;
 
 /// How many halves of the cells choose.
 const HALVES: usize = 16;
+/// So many cells of those like it are worth as much to a column as its own.
+const LIKENESS: f32 = 50.0;
 /// Candidates that are believed less are not asked.
 const LEAST: f32 = 0.03;
 
@@ -24,9 +28,12 @@ pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
 pub struct Chosen {
     /// The weight of each candidate.
     pub weights: Vec<f32>,
-    /// The error of the mixture in each cell, by the halves that it had no part in.
-    pub errors: Vec<f64>,
+    /// What the mixture says of each cell, by the halves that it had no part in.
+    pub said: Vec<f32>,
 }
+
+/// How wrong an opinion of a column is, given the truth.
+pub type Measure = fn(&Column, &[f32], f32) -> f64;
 
 /// The opinions of several candidates on the held-out cells of one column.
 #[derive(Clone, Debug, Default)]
@@ -40,13 +47,25 @@ pub struct Heard {
 impl Heard {
     /// The mean error of one candidate.
     pub fn error(&self, column: &Column, candidate: usize) -> Option<f64> {
+        self.mean_of(column, candidate, Column::error)
+    }
+
+    /// The mean loss of one candidate.
+    pub fn loss(&self, column: &Column, candidate: usize) -> Option<f64> {
+        self.mean_of(column, candidate, Column::loss)
+    }
+
+    fn mean_of(&self, column: &Column, candidate: usize, of: Measure) -> Option<f64> {
         let said = self.said.get(candidate)?;
-        let width = column.opinion_width();
-        if said.is_empty() || said.len() != self.truth.len() * width {
+        if said.is_empty() || said.len() != self.truth.len() * column.opinion_width() {
             return None;
         }
-        let total: f64 = said.chunks_exact(width).zip(&self.truth).map(|(o, &t)| column.error(o, t)).sum();
-        Some(total / self.truth.len() as f64)
+        Some(self.measured(column, said, of).iter().sum::<f64>() / self.truth.len() as f64)
+    }
+
+    /// How wrong opinions are, cell by cell.
+    pub fn measured(&self, column: &Column, said: &[f32], of: Measure) -> Vec<f64> {
+        said.chunks_exact(column.opinion_width()).zip(&self.truth).map(|(o, &t)| of(column, o, t)).collect()
     }
 
     /// The opinions of a mixture, cell by cell.
@@ -58,20 +77,18 @@ impl Heard {
         sum
     }
 
-    /// The error of a mixture in each cell.
-    pub fn errors(&self, column: &Column, weights: &[f32]) -> Vec<f64> {
-        let mixed = self.mixed(column, weights);
-        mixed.chunks_exact(column.opinion_width()).zip(&self.truth).map(|(o, &t)| column.error(o, t)).collect()
+    /// The same for some of the cells.
+    fn cells(&self, width: usize, keep: impl Fn(usize) -> bool) -> Heard {
+        let of = |cells: &[f32], width: usize| {
+            let kept = cells.chunks_exact(width).enumerate().filter(|(i, _)| keep(*i));
+            kept.flat_map(|(_, cell)| cell.iter().copied()).collect()
+        };
+        Heard { truth: of(&self.truth, 1), said: self.said.iter().map(|said| of(said, width)).collect() }
     }
 
-    /// How much to believe each candidate: the mean of what halves of the cells choose, because what all of them choose
-    /// once is chosen by luck where they are few.
-    pub fn chosen(&self, column: &Column) -> Chosen {
+    /// The mean of what halves of the cells chose.
+    fn by_halves(&self, column: &Column, halves: &[Vec<f32>]) -> Chosen {
         let width = column.opinion_width();
-        let halves: Vec<Vec<f32>> = (0..HALVES)
-            .into_par_iter()
-            .map(|half| self.cells(width, |i| is_in(i, half)).greedy_weights(column))
-            .collect();
         let mean = |of: &dyn Fn(usize) -> bool| {
             let mut sum = vec![0.0; self.said.len()];
             let taken: Vec<&Vec<f32>> = halves.iter().enumerate().filter(|(h, _)| of(*h)).map(|(_, w)| w).collect();
@@ -86,69 +103,107 @@ impl Heard {
             sum
         };
         let weights = mean(&|_| true);
-        let error = |i: usize| {
+        let said = |i: usize| {
             // A cell that is in all halves had a part in all choices.
             let others = if (0..HALVES).all(|half| is_in(i, half)) { weights.clone() } else { mean(&|h| !is_in(i, h)) };
             let mut mixed = vec![0.0; width];
             for (said, weight) in self.said.iter().zip(others).filter(|(_, w)| *w > 0.0) {
                 mixed.iter_mut().zip(&said[i * width..]).for_each(|(m, said)| *m += weight * said);
             }
-            column.error(&mixed, self.truth[i])
+            mixed
         };
-        let errors = (0..self.truth.len()).map(error).collect();
-        Chosen { weights, errors }
+        let said = (0..self.truth.len()).flat_map(said).collect();
+        Chosen { weights, said }
     }
 
-    /// The same for some of the cells.
-    fn cells(&self, width: usize, keep: impl Fn(usize) -> bool) -> Heard {
-        let of = |cells: &[f32], width: usize| {
-            let kept = cells.chunks_exact(width).enumerate().filter(|(i, _)| keep(*i));
-            kept.flat_map(|(_, cell)| cell.iter().copied()).collect()
-        };
-        Heard { truth: of(&self.truth, 1), said: self.said.iter().map(|said| of(said, width)).collect() }
+    /// Who says something.
+    fn able(&self, column: &Column) -> Vec<usize> {
+        (0..self.said.len()).filter(|&c| self.loss(column, c).is_some()).collect()
     }
+}
 
-    /// The weights that all cells choose: those of the best candidate first, then again and again of the one that helps
-    /// most.
-    fn greedy_weights(&self, column: &Column) -> Vec<f32> {
-        let width = column.opinion_width();
-        let able: Vec<usize> = (0..self.said.len()).filter(|&c| self.error(column, c).is_some()).collect();
-        let mut counts = vec![0_usize; self.said.len()];
-        let mut sum = vec![0.0_f32; self.truth.len() * width];
-        let mut best: (f64, Vec<usize>) = (f64::INFINITY, counts.clone());
-        for pick in 0..PICKS {
-            let share = 1.0 / (pick + 1) as f32;
-            let error = |c: usize| -> f64 {
+/// A column, and what was heard of it.
+type Asked<'a> = (&'a Column, &'a Heard);
+
+/// How much to believe each candidate in each column: the mean of what halves of the cells choose, because what all of them
+/// choose once is chosen by luck where they are few. For the same reason a column listens to those like it.
+pub fn chosen(asked: &[Asked]) -> Vec<Chosen> {
+    let able: Vec<Vec<usize>> = asked.iter().map(|(column, heard)| heard.able(column)).collect();
+    // Columns are alike if the same candidates say something of them.
+    let groups: BTreeSet<&Vec<usize>> = able.iter().collect();
+    let jobs: Vec<(&Vec<usize>, usize)> =
+        groups.into_iter().flat_map(|g| (0..HALVES).map(move |half| (g, half))).collect();
+    let found: Vec<(Vec<usize>, Vec<Vec<f32>>)> = jobs
+        .into_par_iter()
+        .map(|(group, half)| {
+            let of: Vec<usize> = (0..asked.len()).filter(|&f| able[f] == *group).collect();
+            let cells = |&f: &usize| asked[f].1.cells(asked[f].0.opinion_width(), |i| is_in(i, half));
+            let heard: Vec<Heard> = of.iter().map(cells).collect();
+            let some: Vec<Asked> = of.iter().zip(&heard).map(|(&f, heard)| (asked[f].0, heard)).collect();
+            let together = greedy_weights(&some, group);
+            let weights = some.iter().map(|one| {
+                let own =
+                    if some.len() > 1 { greedy_weights(std::slice::from_ref(one), group) } else { together.clone() };
+                let likeness = LIKENESS / (LIKENESS + one.1.truth.len() as f32);
+                own.iter().zip(&together).map(|(own, all)| own + likeness * (all - own)).collect()
+            });
+            (of.clone(), weights.collect())
+        })
+        .collect();
+    let mut halves: Vec<Vec<Vec<f32>>> = vec![Vec::new(); asked.len()];
+    for (of, weights) in found {
+        of.into_iter().zip(weights).for_each(|(f, weights)| halves[f].push(weights));
+    }
+    asked.par_iter().zip(halves).map(|((column, heard), halves)| heard.by_halves(column, &halves)).collect()
+}
+
+/// The weights that the cells of some columns choose, among those who are able: those of the best candidate first, then
+/// again and again of the one that helps most. A column's losses count by those of its first candidate.
+fn greedy_weights(asked: &[Asked], able: &[usize]) -> Vec<f32> {
+    let candidates = asked.iter().map(|(_, heard)| heard.said.len()).max().unwrap_or(0);
+    let units: Vec<f64> = (asked.iter())
+        .map(|(column, heard)| {
+            let typical = able.first().and_then(|&c| heard.loss(column, c)).unwrap_or(1.0);
+            1.0 / typical.max(1e-9)
+        })
+        .collect();
+    let mut counts = vec![0_usize; candidates];
+    let mut sums: Vec<Vec<f32>> =
+        asked.iter().map(|(column, heard)| vec![0.0; heard.truth.len() * column.opinion_width()]).collect();
+    let mut best: (f64, Vec<usize>) = (f64::INFINITY, counts.clone());
+    for pick in 0..PICKS {
+        let share = 1.0 / (pick + 1) as f32;
+        let loss = |c: usize| -> f64 {
+            let mut total = 0.0;
+            for (((column, heard), sum), unit) in asked.iter().zip(&sums).zip(&units) {
+                let width = column.opinion_width();
                 let mut mixed = vec![0.0; width];
-                let mut total = 0.0;
-                for (i, &truth) in self.truth.iter().enumerate() {
+                for (i, &truth) in heard.truth.iter().enumerate() {
                     let cells = i * width..(i + 1) * width;
-                    for ((mixed, sum), said) in mixed.iter_mut().zip(&sum[cells.clone()]).zip(&self.said[c][cells]) {
+                    for ((mixed, sum), said) in mixed.iter_mut().zip(&sum[cells.clone()]).zip(&heard.said[c][cells]) {
                         *mixed = (sum + said) * share;
                     }
-                    total += column.error(&mixed, truth);
+                    total += unit * column.loss(&mixed, truth);
                 }
-                total / self.truth.len().max(1) as f64
-            };
-            let Some((c, e)) = able.iter().map(|&c| (c, error(c))).min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-            counts[c] += 1;
-            sum.iter_mut().zip(&self.said[c]).for_each(|(s, said)| *s += said);
-            if e < best.0 {
-                best = (e, counts.clone());
             }
+            total
+        };
+        let Some((c, e)) = able.iter().map(|&c| (c, loss(c))).min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+        counts[c] += 1;
+        for ((_, heard), sum) in asked.iter().zip(&mut sums) {
+            sum.iter_mut().zip(&heard.said[c]).for_each(|(s, said)| *s += said);
         }
-        let total = best.1.iter().sum::<usize>().max(1) as f32;
-        best.1.iter().map(|&c| c as f32 / total).collect()
+        if e < best.0 {
+            best = (e, counts.clone());
+        }
     }
+    let total = best.1.iter().sum::<usize>().max(1) as f32;
+    best.1.iter().map(|&c| c as f32 / total).collect()
 }
 
 /// Whether a cell is in a half of them, as if by the throw of a coin.
 fn is_in(cell: usize, half: usize) -> bool {
-    // The finaliser of SplitMix64.
-    let mut x = ((cell * HALVES + half) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)) & 1 == 1
+    Dice::new((cell * HALVES + half) as u64).roll() & 1 == 1
 }
 
 #[cfg(test)]
@@ -166,9 +221,10 @@ mod tests {
         let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
         let said = |shift: f32| truth.iter().flat_map(|t| [t + shift, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: vec![said(0.1), said(-0.1), said(0.9), Vec::new()], truth: truth.clone() };
-        let Chosen { weights, .. } = heard.chosen(&column());
+        let Chosen { weights, .. } = chosen(&[(&column(), &heard)]).remove(0);
         assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
-        assert!(mean_and_error(&heard.errors(&column(), &weights)).0 < 1e-6);
+        let mixed = heard.mixed(&column(), &weights);
+        assert!(mean_and_error(&heard.measured(&column(), &mixed, Column::error)).0 < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
         assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
     }
@@ -180,9 +236,9 @@ mod tests {
         let said =
             |knows: usize| (0..100).flat_map(|i| [if i == knows { truth[i] } else { 2.0 }, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: (0..100).map(said).collect(), truth: truth.clone() };
-        let Chosen { weights, errors } = heard.chosen(&column());
+        let Chosen { weights, said } = chosen(&[(&column(), &heard)]).remove(0);
         assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{weights:?}");
-        assert!(errors.iter().all(|e| e.is_finite()));
+        assert!(said.iter().all(|e| e.is_finite()));
     }
 
     #[test]
@@ -191,9 +247,9 @@ mod tests {
         let truth = vec![0.5_f32; 20];
         let said = |lucky: usize| (0..20).flat_map(|i| [if i == lucky { 0.5 } else { 0.1 }, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: (0..20).map(said).collect(), truth };
-        let Chosen { weights, errors } = heard.chosen(&column());
-        let (chosen, _) = mean_and_error(&heard.errors(&column(), &weights));
-        let (honest, _) = mean_and_error(&errors);
+        let Chosen { weights, said } = chosen(&[(&column(), &heard)]).remove(0);
+        let error = |said: &[f32]| mean_and_error(&heard.measured(&column(), said, Column::error)).0;
+        let (chosen, honest) = (error(&heard.mixed(&column(), &weights)), error(&said));
         assert!(chosen < 0.3805 && honest > 0.395, "{chosen} {honest}");
     }
 }

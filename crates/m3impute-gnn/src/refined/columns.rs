@@ -151,6 +151,25 @@ impl Column {
         }
     }
 
+    /// How far an opinion is from the truth: its error; but for shares of a few numbers how far all of them are off,
+    /// because the error of their median jumps where the shares move a little, and few cells cannot tell then.
+    pub fn distance(&self, opinion: &[f32], truth: f32) -> f64 {
+        let Column::Number { bins, few: true, .. } = self else { return self.error(opinion, truth) };
+        // The continuous ranked probability score: the squared distance of two distribution functions.
+        let (mut below, mut total) = (0.0, 0.0);
+        for (b, share) in opinion.iter().enumerate().take(bins.len() - 1) {
+            below += f64::from(*share);
+            let apart = below - f64::from(u8::from(truth <= bins.high[b]));
+            total += apart * apart * f64::from(bins.low[b + 1] - bins.low[b]);
+        }
+        total
+    }
+
+    /// What opinions are chosen by: the error, which is what counts in the end, and the distance, which is steadier.
+    pub fn loss(&self, opinion: &[f32], truth: f32) -> f64 {
+        self.error(opinion, truth) + self.distance(opinion, truth)
+    }
+
     /// Whether what came from a file can be used: rising and finite, levels below `count`.
     pub fn is_sound(&self, count: usize) -> bool {
         match self {
@@ -278,6 +297,12 @@ mod tests {
         assert_eq!(column.opinion_width(), 3);
         assert_eq!(column.point(&[0.4, 0.2, 0.4]), 0.25);
         assert_eq!(column.answer_of(0.9), Some(2));
+        // A little more or less of a share changes its distance a little, and its error not at all.
+        let (more, less) = ([0.4, 0.25, 0.35], [0.4, 0.2, 0.4]);
+        assert_eq!(column.error(&more, 0.0), column.error(&less, 0.0));
+        assert!(column.distance(&more, 0.0) < column.distance(&less, 0.0));
+        assert_eq!(column.distance(&[0.0, 1.0, 0.0], 0.25), 0.0);
+        assert!((column.distance(&[1.0, 0.0, 0.0], 1.0) - 1.0).abs() < 1e-6);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::Net;
-use super::learn::{Model, Opinions};
+use super::kinds::{Bend, Kinds, WAYS};
+use super::learn::{ANSWERS, KINDS, Model, Opinions, POINT, STAGES};
 use super::lines::Lines;
 use super::method::FittedM3;
 use super::network::{Network, Shape};
@@ -29,11 +30,18 @@ struct State {
     columns: Vec<Column>,
     starts: Vec<f32>,
     levels: Vec<usize>,
+    /// Instead of `first`, in older files: whether it is the networks' point, not their answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     by_point: Vec<bool>,
+    #[serde(default)]
+    first: Vec<usize>,
     typical: Vec<Vec<f32>>,
     weights: Vec<Vec<f32>>,
     opinions: Vec<Opinions>,
     calibration: Vec<Calibration>,
+    /// How columns are bent for kinds of rows, taken in each way. Older files have none.
+    #[serde(default)]
+    kinds: Vec<Option<Vec<Bend>>>,
     stages: Vec<StageState>,
 }
 
@@ -81,6 +89,11 @@ impl MatrixModel for FittedM3 {
             let partners = net.lines.partners.clone();
             tensors.insert(format!("net.{k}.partners"), Tensor::U32(vec![partners.len()], partners));
         }
+        for (way, kinds) in model.kinds.iter().enumerate() {
+            for (k, density) in kinds.iter().flat_map(|kinds| &kinds.densities).enumerate() {
+                density.store(&format!("kinds.{way}.{k}."), tensors);
+            }
+        }
         let mut stages = Vec::new();
         for (s, stage) in model.stages.iter().enumerate() {
             for (f, learners) in stage.learners.iter().enumerate() {
@@ -108,11 +121,13 @@ impl MatrixModel for FittedM3 {
             columns: model.columns.clone(),
             starts: self.rulers.iter().map(|r| r.start).collect(),
             levels: self.rulers.iter().map(|r| r.levels).collect(),
-            by_point: model.by_point.clone(),
+            by_point: Vec::new(),
+            first: model.first.clone(),
             typical: model.typical.clone(),
             weights: model.weights.clone(),
             opinions: model.opinions.clone(),
             calibration: model.calibration.clone(),
+            kinds: model.kinds.iter().map(|kinds| kinds.as_ref().map(|k| k.bends.clone())).collect(),
             stages,
         };
         serde_json::to_value(state).unwrap_or(Value::Null)
@@ -136,6 +151,11 @@ impl MatrixModel for FittedM3 {
         }
         let nets = (0..state.nets).map(|k| restore_net(file, k, &state)).collect::<Result<_>>()?;
         let levels: Vec<usize> = state.columns.iter().map(Column::tree_levels).collect();
+        let mut kinds = Vec::with_capacity(WAYS.len());
+        for (way, bends) in state.kinds.iter_mut().enumerate() {
+            let restore = |bends| Kinds::restore(file, &format!("kinds.{way}."), bends, &levels);
+            kinds.push(bends.take().map(restore).transpose()?);
+        }
         let mut stages = Vec::with_capacity(state.stages.len());
         for (s, stage) in state.stages.iter().enumerate() {
             let mut learners = Vec::with_capacity(m);
@@ -152,38 +172,51 @@ impl MatrixModel for FittedM3 {
             }
             stages.push(Stage { order: stage.order, learners, sources: stage.sources.clone() });
         }
-        let State { shape, columns, by_point, typical, weights, opinions, calibration, .. } = state;
+        let State { shape, columns, first, typical, weights, opinions, calibration, .. } = state;
         Ok(FittedM3 {
             rulers,
-            model: Model { shape, columns, nets, by_point, stages, typical, weights, opinions, calibration },
+            model: Model { shape, columns, nets, first, kinds, stages, typical, weights, opinions, calibration },
         })
     }
 }
 
 impl State {
-    /// Stages of older files have no curves: nobody believes them.
+    /// Older files have no curves and know no kinds of rows: nobody believes them.
     fn add_what_is_new(&mut self, m: usize) {
+        if self.first.is_empty() {
+            self.first = self.by_point.iter().map(|&point| if point { POINT } else { ANSWERS }).collect();
+        }
+        if self.kinds.is_empty() {
+            self.kinds = vec![None; WAYS.len()];
+            (0..WAYS.len()).for_each(|_| self.add_opinion(KINDS));
+        }
+        let mut new = Vec::new();
         for (s, stage) in self.stages.iter_mut().enumerate().filter(|(_, stage)| stage.curves.is_empty()) {
             stage.curves = vec![false; m];
-            let place = super::learn::STAGES + LEARNERS * s + CURVE;
-            for weights in self.weights.iter_mut().filter(|w| w.len() >= place) {
-                weights.insert(place, 0.0);
-            }
-            for opinions in self.opinions.iter_mut().filter(|o| o.alone.len() >= place) {
-                opinions.alone.insert(place, None);
-            }
+            new.push(STAGES + LEARNERS * s + CURVE);
+        }
+        new.into_iter().for_each(|place| self.add_opinion(place));
+    }
+
+    /// Makes room for an opinion that nobody believes.
+    fn add_opinion(&mut self, place: usize) {
+        for weights in self.weights.iter_mut().filter(|w| w.len() >= place) {
+            weights.insert(place, 0.0);
+        }
+        for opinions in self.opinions.iter_mut().filter(|o| o.alone.len() >= place) {
+            opinions.alone.insert(place, None);
         }
     }
 
     /// Whether everything has the size that the others say.
     fn check(&self, m: usize) -> Result<()> {
         let d = self.shape.width;
-        let opinions = super::learn::STAGES + LEARNERS * self.stages.len();
+        let opinions = STAGES + LEARNERS * self.stages.len();
         let of_columns = [
             self.columns.len(),
             self.starts.len(),
             self.levels.len(),
-            self.by_point.len(),
+            self.first.len(),
             self.typical.len(),
             self.weights.len(),
             self.opinions.len(),
@@ -194,7 +227,8 @@ impl State {
             && (1..=64).contains(&self.shape.layers)
             && (1..=1024).contains(&self.nets)
             && self.partners == (m - 1).min(Lines::MOST)
-            && self.weights.iter().all(|w| w.len() == opinions);
+            && self.weights.iter().all(|w| w.len() == opinions)
+            && self.first.iter().all(|first| (ANSWERS..STAGES).contains(first));
         if !sizes {
             return Err(Error::damaged("the shape of the model"));
         }
@@ -203,6 +237,13 @@ impl State {
             if !sound || self.typical[f].len() != column.opinion_width() {
                 return Err(Error::damaged(format!("what is known of feature {f}")));
             }
+        }
+        let bends = |bends: &Vec<Bend>| {
+            bends.len() == m && bends.iter().zip(&self.columns).all(|(bend, column)| bend.is_sound(column))
+        };
+        let there = |&first: &usize| first < KINDS || self.kinds[first - KINDS].is_some();
+        if self.kinds.len() != WAYS.len() || !self.kinds.iter().flatten().all(bends) || !self.first.iter().all(there) {
+            return Err(Error::damaged("the kinds of rows"));
         }
         for stage in &self.stages {
             let lines = stage.lines.iter().enumerate();

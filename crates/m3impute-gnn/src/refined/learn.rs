@@ -1,11 +1,12 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
-use super::blend::{Chosen, Heard, mean_and_error};
+use super::blend::{Chosen, Heard, chosen as chosen_of, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
+use super::kinds::{Kinds, WAYS};
 use super::network::Shape;
 use super::stage::{LEARNERS, Learners, Order, Stage, put};
 use super::train::Training;
@@ -24,6 +25,8 @@ pub struct Effort {
     pub held: f64,
     /// How each is trained.
     pub training: Training,
+    /// Whether kinds of rows are learnt.
+    pub kinds: bool,
     /// How many stages of learners follow.
     pub stages: usize,
     /// How many stages follow them in which the columns take turns.
@@ -38,20 +41,25 @@ pub struct Effort {
     pub final_rows: usize,
 }
 
-/// The opinions there are: of the typical value, of the networks' answers, of their point, and of each stage's
-/// learners.
+/// The opinions there are: of the typical value, of the networks' answers, of their point, of kinds of rows taken in
+/// either way, and of each stage's learners.
 pub const TYPICAL: usize = 0;
 /// See [`TYPICAL`].
 pub const ANSWERS: usize = 1;
 /// See [`TYPICAL`].
 pub const POINT: usize = 2;
 /// See [`TYPICAL`].
-pub const STAGES: usize = 3;
+pub const KINDS: usize = 3;
+/// See [`TYPICAL`].
+pub const STAGES: usize = KINDS + WAYS.len();
 
 /// Columns are hidden in so many groups at most, so that learners see rows completed without knowing their column.
 pub const GROUPS: usize = 24;
 /// With fewer held-out cells in a column there is nothing to tell whom to believe.
 pub(super) const ENOUGH: usize = 12;
+
+/// A loss is clearly smaller if it is less than this share of the other.
+const CLEARLY: f64 = 0.9;
 
 /// What was heard of a column's held-out cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,8 +81,10 @@ pub struct Model {
     pub columns: Vec<Column>,
     /// The networks.
     pub nets: Vec<Net>,
-    /// Whether the networks' point completes the rows of a column, rather than their answers.
-    pub by_point: Vec<bool>,
+    /// Whose opinion completes the rows of a column before any stage, `[m]`.
+    pub first: Vec<usize>,
+    /// Kinds of rows, taken in each way, `[WAYS]`; none where nothing was learnt of them.
+    pub kinds: Vec<Option<Kinds>>,
     /// The learners on top.
     pub stages: Vec<Stage>,
     /// The opinion of who knows nothing of the row, `[m]`.
@@ -89,12 +99,24 @@ pub struct Model {
 
 /// The mixture beside the typical value, on the held-out cells of a column.
 struct Compared {
-    /// The mixture, and its error in each cell.
+    /// The mixture.
     chosen: Chosen,
-    /// The error of the typical value.
-    plain: Vec<f64>,
     /// What the mixture gains on average, in standard errors.
     surely: f64,
+}
+
+/// Rows of the table without some of the observed cells, on which opinions are tried.
+struct Trial {
+    grid: Grid,
+    held: Vec<bool>,
+    /// What was learnt of kinds of rows without those cells, `[WAYS]`.
+    kinds: Vec<Option<Kinds>>,
+}
+
+/// Those who fill holes before any stage.
+struct First<'a> {
+    nets: Vec<&'a Net>,
+    kinds: &'a [Option<Kinds>],
 }
 
 /// A table in which some observed cells are hidden, its holes completed.
@@ -125,7 +147,8 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     let typical: Vec<Vec<f32>> = (0..m).map(|f| typical_opinion(grid, f, &columns[f])).collect();
     let mut model = Model {
         shape: effort.training.shape,
-        by_point: vec![false; m],
+        first: vec![ANSWERS; m],
+        kinds: vec![None; WAYS.len()],
         stages: Vec::new(),
         typical,
         weights: Vec::new(),
@@ -137,19 +160,25 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     let stages = if model.nets.is_empty() || m < 2 { 0 } else { effort.stages + effort.turns };
     let blank = Heard { truth: Vec::new(), said: vec![Vec::new(); STAGES + LEARNERS * stages] };
     let mut heard: Vec<Heard> = vec![blank; m];
-    let mut trials: Vec<(Grid, Vec<bool>)> = Vec::new();
+    let mut trials: Vec<Trial> = Vec::new();
     if trainable {
         for (k, (grid, held)) in grids.iter().zip(&held).enumerate().take(effort.trials) {
             let rows = sample(grid.n, effort.rows, run, k as u64);
             let (grid, held) = (some_rows(grid, &rows), cells_of(held, &rows, m));
             let voices = ensemble::say(&[&model.nets[k]], &model.columns, &grid, &held, run)?;
             model.hear_first(&grid, &held, voices, &mut heard);
-            trials.push((grid, held));
+            trials.push(Trial { grid, held, kinds: vec![None; WAYS.len()] });
         }
     }
+    if trainable && effort.kinds && !run.is_spent() {
+        model.learn_kinds(grid, &mut trials, &mut heard, run)?;
+    }
     for (f, heard) in heard.iter().enumerate() {
-        let error = |c| heard.error(&model.columns[f], c).unwrap_or(f64::INFINITY);
-        model.by_point[f] = error(POINT) < error(ANSWERS);
+        let loss = |c: &usize| heard.loss(&model.columns[f], *c).unwrap_or(f64::INFINITY);
+        // What networks fill teaches the stages more, unless it is clearly worse.
+        let loss = |c: &usize| if *c < KINDS { CLEARLY * loss(c) } else { loss(c) };
+        let best = (ANSWERS..STAGES).min_by(|a, b| loss(a).total_cmp(&loss(b)));
+        model.first[f] = best.filter(|c| loss(c).is_finite()).unwrap_or(ANSWERS);
     }
     if stages > 0 {
         notes.extend(model.learn_on_top(grid, trials, &mut heard, effort, run)?);
@@ -171,36 +200,65 @@ impl Model {
         let opinions = STAGES + LEARNERS * self.stages.len();
         heard.iter_mut().for_each(|heard| heard.said.truncate(opinions));
         let typical = only(TYPICAL, opinions);
-        let compare = |heard: &Heard, column: &Column| {
-            let (chosen, plain) = (heard.chosen(column), heard.errors(column, &typical));
-            let gains: Vec<f64> = plain.iter().zip(&chosen.errors).map(|(plain, mixed)| plain - mixed).collect();
+        let compare = |chosen: Chosen, heard: &Heard, column: &Column| {
+            let plain = heard.measured(column, &heard.said[TYPICAL], Column::distance);
+            let mixed = heard.measured(column, &chosen.said, Column::distance);
+            let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
             let (gain, off) = mean_and_error(&gains);
             // Without a spread a gain is sure, and none is none.
             let surely = if gain == 0.0 { 0.0 } else { gain / off };
-            Compared { chosen, plain, surely }
+            Compared { chosen, surely }
         };
-        let tellable = |heard: &Heard| heard.truth.len() >= ENOUGH;
-        let compared: Vec<Option<Compared>> = run.install(|| {
-            heard.par_iter().zip(&self.columns).map(|(h, column)| tellable(h).then(|| compare(h, column))).collect()
-        });
+        let tellable: Vec<(&Column, &Heard)> =
+            self.columns.iter().zip(&heard).filter(|(_, heard)| heard.truth.len() >= ENOUGH).collect();
+        let mut chosen = run.install(|| chosen_of(&tellable)).into_iter();
+        let compared: Vec<Option<Compared>> = (heard.iter().zip(&self.columns))
+            .map(|(h, column)| {
+                let chosen = (h.truth.len() >= ENOUGH).then(|| chosen.next().expect("one for each column"));
+                chosen.map(|chosen| compare(chosen, h, column))
+            })
+            .collect();
         let known = anything_known(&compared.iter().flatten().map(|c| c.surely).collect::<Vec<f64>>());
         for (f, (heard, compared)) in heard.into_iter().zip(compared).enumerate() {
             let column = &self.columns[f];
-            let (weights, errors) = match compared {
-                None => {
-                    let weights = self.usual_weights(f);
-                    let errors = heard.errors(column, &weights);
-                    (weights, errors)
-                }
+            let (weights, said) = match compared {
                 // What does not do better, by a standard error, is not worth the risk.
-                Some(c) if known && c.surely > 1.0 => (c.chosen.weights, c.chosen.errors),
-                Some(c) => (typical.clone(), c.plain),
+                Some(c) if known && c.surely > 1.0 => (c.chosen.weights, c.chosen.said),
+                of_all => {
+                    let weights = if of_all.is_some() { typical.clone() } else { self.usual_weights(f) };
+                    let said = heard.mixed(column, &weights);
+                    (weights, said)
+                }
             };
             let alone = (0..opinions).map(|c| heard.error(column, c)).collect();
-            self.opinions.push(Opinions { cells: heard.truth.len(), mixed: mean_and_error(&errors).0, alone });
+            let (mixed, _) = mean_and_error(&heard.measured(column, &said, Column::error));
+            self.opinions.push(Opinions { cells: heard.truth.len(), mixed, alone });
             self.calibration.push(Calibration::of(column, &heard, &weights, &self.typical[f]));
             self.weights.push(weights);
         }
+    }
+
+    /// Learns kinds of rows, and notes what those of the trials say of held-out cells.
+    fn learn_kinds(&mut self, grid: &Grid, trials: &mut [Trial], heard: &mut [Heard], run: &Run) -> Result<()> {
+        let grids: Vec<&Grid> = trials.iter().map(|trial| &trial.grid).chain([grid]).collect();
+        let learnt: Vec<Option<Kinds>> = run.install(|| {
+            (0..grids.len() * WAYS.len())
+                .into_par_iter()
+                .map(|k| Kinds::learn(grids[k / WAYS.len()], &self.columns, WAYS[k % WAYS.len()], run, k as u64))
+                .collect()
+        });
+        run.check()?;
+        let mut learnt = learnt.into_iter();
+        for trial in trials {
+            trial.kinds = learnt.by_ref().take(WAYS.len()).collect();
+            for (way, kinds) in trial.kinds.iter().enumerate().filter_map(|(way, kinds)| Some((way, kinds.as_ref()?))) {
+                for (heard, said) in heard.iter_mut().zip(kinds.say(&self.columns, &trial.grid, &trial.held, run)?) {
+                    heard.said[KINDS + way].extend(said);
+                }
+            }
+        }
+        self.kinds = learnt.collect();
+        Ok(())
     }
 
     /// Completes the tables of the trials and the whole one, and adds stages of learners to the networks. Says so where
@@ -208,23 +266,24 @@ impl Model {
     fn learn_on_top(
         &mut self,
         grid: &Grid,
-        trials: Vec<(Grid, Vec<bool>)>,
+        trials: Vec<Trial>,
         heard: &mut [Heard],
         effort: Effort,
         run: &mut Run,
     ) -> Result<Option<String>> {
         let count = trials.len();
         let mut worlds = Vec::with_capacity(count + 1);
-        for (k, (grid, held)) in trials.into_iter().enumerate() {
+        for (k, Trial { grid, held, kinds }) in trials.into_iter().enumerate() {
             let (before, started) = (run.time_left(), Instant::now());
-            worlds.push(self.world(grid, held, vec![k], run)?);
+            let first = First { nets: vec![&self.nets[k]], kinds: &kinds };
+            worlds.push(self.world(grid, held, &first, run)?);
             let needed = started.elapsed().mul_f64((count - k) as f64 + self.nets.len() as f64);
             if before.is_some_and(|left| needed > left.mul_f64(COMPLETING_SHARE)) {
                 return Ok(Some("the time did not allow for learners on top of the networks".to_owned()));
             }
         }
         let all = some_rows(grid, &sample(grid.n, effort.final_rows, run, u64::MAX));
-        worlds.push(self.world(all, Vec::new(), (0..self.nets.len()).collect(), run)?);
+        worlds.push(self.world(all, Vec::new(), &self.first(), run)?);
         self.add_stages(&mut worlds, heard, effort, run)
     }
 
@@ -242,10 +301,14 @@ impl Model {
         }
     }
 
-    fn world(&self, grid: Grid, held: Vec<bool>, nets: Vec<usize>, run: &mut Run) -> Result<World> {
+    /// Those of the model whose opinions complete rows before any stage.
+    fn first(&self) -> First<'_> {
+        First { nets: self.nets.iter().collect(), kinds: &self.kinds }
+    }
+
+    fn world(&self, grid: Grid, held: Vec<bool>, first: &First, run: &mut Run) -> Result<World> {
         let m = grid.m;
-        let chosen: Vec<&Net> = nets.iter().map(|&k| &self.nets[k]).collect();
-        let plain = self.complete_first(&chosen, &grid, run)?;
+        let plain = self.complete_first(first, &grid, run)?;
         let groups = m.min(GROUPS);
         let mut without = Vec::with_capacity(groups);
         for group in 0..groups {
@@ -256,7 +319,7 @@ impl Model {
                 .enumerate()
                 .filter(|(at, _)| at % m % groups == group)
                 .for_each(|(_, o)| *o = false);
-            without.push(self.complete_first(&chosen, &hidden, run)?);
+            without.push(self.complete_first(first, &hidden, run)?);
             run.report("completing", group as u64 + 1, groups as u64, "");
         }
         Ok(World { grid, held, plain, without })
@@ -272,24 +335,50 @@ impl Model {
         weights
     }
 
-    /// All holes filled by networks.
-    fn complete_first(&self, nets: &[&Net], grid: &Grid, run: &Run) -> Result<Vec<f32>> {
+    /// All holes filled by those who are the first.
+    fn complete_first(&self, first: &First, grid: &Grid, run: &Run) -> Result<Vec<f32>> {
+        let m = grid.m;
         let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
-        Ok(self.completed(grid, &asked, &ensemble::say(nets, &self.columns, grid, &asked, run)?))
-    }
-
-    /// The table with the networks' points in the cells that were asked for.
-    fn completed(&self, grid: &Grid, asked: &[bool], voices: &[Voices]) -> Vec<f32> {
         let mut z = grid.x.clone();
-        for (f, voices) in voices.iter().enumerate() {
-            let column = &self.columns[f];
-            let said = &voices[usize::from(self.by_point[f])];
-            let cells = (0..grid.n).map(|i| i * grid.m + f).filter(|&at| asked[at]);
-            for (at, opinion) in cells.zip(said.chunks_exact(column.opinion_width())) {
-                z[at] = column.point(opinion);
+        if self.first.iter().any(|&c| c < KINDS) {
+            let voices = ensemble::say(&first.nets, &self.columns, grid, &asked, run)?;
+            self.put_voices(&mut z, grid, &voices);
+        }
+        for (way, kinds) in first.kinds.iter().enumerate() {
+            let believed = |at: usize| asked[at] && self.first[at % m] == KINDS + way;
+            if let Some(said) = self.hear_kinds(kinds.as_ref(), grid, believed, run)? {
+                self.put_kinds(&mut z, grid, way, &said);
             }
         }
-        z
+        Ok(z)
+    }
+
+    /// What is said of cells by those who know kinds of rows; none if there are no such cells.
+    fn hear_kinds(
+        &self,
+        kinds: Option<&Kinds>,
+        grid: &Grid,
+        asked: impl Fn(usize) -> bool,
+        run: &Run,
+    ) -> Result<Option<Vec<Vec<f32>>>> {
+        let asked: Vec<bool> = (0..grid.observed.len()).map(asked).collect();
+        let Some(kinds) = kinds.filter(|_| asked.contains(&true)) else { return Ok(None) };
+        kinds.say(&self.columns, grid, &asked, run).map(Some)
+    }
+
+    /// Puts what networks said of all holes into the columns where they are the first.
+    fn put_voices(&self, z: &mut [f32], grid: &Grid, voices: &[Voices]) {
+        for (f, voices) in voices.iter().enumerate().filter(|(f, _)| self.first[*f] < KINDS) {
+            let rows = open_rows(grid, f, |at| !grid.observed[at]);
+            put(z, f, &self.columns[f], grid.m, &rows, &voices[self.first[f] - ANSWERS]);
+        }
+    }
+
+    /// The same for those who know kinds of rows.
+    fn put_kinds(&self, z: &mut [f32], grid: &Grid, way: usize, said: &[Vec<f32>]) {
+        for (f, said) in said.iter().enumerate().filter(|(f, _)| self.first[*f] == KINDS + way) {
+            put(z, f, &self.columns[f], grid.m, &open_rows(grid, f, |at| !grid.observed[at]), said);
+        }
     }
 
     fn add_stages(
@@ -302,7 +391,7 @@ impl Model {
         let all = effort.stages + effort.turns;
         let reserve = run.time_left().map(|t| t.mul_f64(SAYING_SHARE));
         // What the completed rows hold for the held-out cells so far, as an opinion.
-        let mut before: Vec<usize> = self.by_point.iter().map(|&p| if p { POINT } else { ANSWERS }).collect();
+        let mut before = self.first.clone();
         let mut settled = None;
         for stage in 0..all {
             let order = if stage < effort.stages { Order::Together } else { Order::InTurn };
@@ -357,9 +446,9 @@ impl Model {
                 let done = (number * m + f) * worlds.len() + w + 1;
                 run.report("learners", done as u64, ((effort.stages + effort.turns) * m * worlds.len()) as u64, "");
             }
-            let error = |c| heard[f].error(column, c).unwrap_or(f64::INFINITY);
+            let loss = |c| heard[f].loss(column, c).unwrap_or(f64::INFINITY);
             for which in 0..LEARNERS {
-                if error(first + which) < error(before[f]) {
+                if loss(first + which) < loss(before[f]) {
                     (before[f], sources[f]) = (first + which, Some(which));
                 }
             }
@@ -416,7 +505,22 @@ impl Model {
                 sum
             })
             .collect();
-        let mut z = self.completed(grid, &asked, &voices);
+        let mut z = grid.x.clone();
+        if !self.nets.is_empty() {
+            self.put_voices(&mut z, grid, &voices);
+        }
+        for (way, kinds) in self.kinds.iter().enumerate() {
+            let weight = |f: usize| self.weights[f][KINDS + way];
+            // Those who are not believed are not asked.
+            let counts = |f: usize| weight(f) > 0.0 || (self.first[f] == KINDS + way && !self.stages.is_empty());
+            let Some(said) = self.hear_kinds(kinds.as_ref(), grid, |at| asked[at] && counts(at % m), run)? else {
+                continue;
+            };
+            self.put_kinds(&mut z, grid, way, &said);
+            for (f, said) in said.iter().enumerate() {
+                add(&mut mixed[f], weight(f), said);
+            }
+        }
         for (s, stage) in self.stages.iter().enumerate() {
             let weight = |f: usize, which: usize| self.weights[f][STAGES + LEARNERS * s + which];
             let wanted = |f, which| weight(f, which) > 0.0;
@@ -526,7 +630,18 @@ mod tests {
     fn effort() -> Effort {
         let training =
             Training { shape: Shape { width: 16, layers: 1, lines: true }, steps: 60, ..Training::default() };
-        Effort { nets: 2, held: 0.1, training, stages: 2, turns: 1, trials: 2, trees: 10, rows: 1000, final_rows: 1000 }
+        Effort {
+            nets: 2,
+            held: 0.1,
+            training,
+            kinds: true,
+            stages: 2,
+            turns: 1,
+            trials: 2,
+            trees: 10,
+            rows: 1000,
+            final_rows: 1000,
+        }
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl M3Params {
         let final_rows = FINAL_ROWS.min(FINAL_CELLS / copies);
         // Held-out cells of many rows tell enough in two trials.
         let trials = if cells / m > MANY_ROWS { nets.min(2) } else { nets };
-        Effort { nets, held: 0.1, training, stages, turns, trials, trees, rows, final_rows }
+        Effort { nets, held: 0.1, training, kinds: cells >= TINY, stages, turns, trials, trees, rows, final_rows }
     }
 }
 

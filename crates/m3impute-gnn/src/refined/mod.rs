@@ -13,6 +13,7 @@ pub mod ensemble;
 mod file;
 pub mod folds;
 pub mod grid;
+pub mod kinds;
 pub mod learn;
 pub mod lines;
 pub mod method;

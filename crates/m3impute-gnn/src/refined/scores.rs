@@ -1,6 +1,6 @@
 //! What held-out cells said of each column, for people.
 
-use super::learn::{ENOUGH, STAGES, TYPICAL};
+use super::learn::{ENOUGH, KINDS, STAGES, TYPICAL};
 use super::method::FittedM3;
 use super::stage::{CURVE, LEARNERS, LINE};
 use m3impute_core::{HeldOut, Single};
@@ -34,7 +34,8 @@ pub(super) fn scores(fitted: &FittedM3) -> Vec<HeldOut> {
 fn name(opinion: usize) -> &'static str {
     match opinion {
         TYPICAL => "typical value",
-        c if c < STAGES => "networks",
+        c if c < KINDS => "networks",
+        c if c < STAGES => "kinds of rows",
         c => match (c - STAGES) % LEARNERS {
             LINE => "line",
             CURVE => "curve",
@@ -64,7 +65,7 @@ mod tests {
     #[test]
     fn opinions_of_a_kind_are_one_in_words() {
         let mut weights = vec![0.0; STAGES + 2 * LEARNERS];
-        (weights[STAGES - 1], weights[STAGES], weights[STAGES + LEARNERS]) = (0.25, 0.25, 0.375);
+        (weights[KINDS - 1], weights[STAGES], weights[STAGES + LEARNERS]) = (0.25, 0.25, 0.375);
         weights[STAGES + LINE] = 0.125;
         assert_eq!(in_words(&weights), "forests 62 %, networks 25 %, line 12 %");
         assert_eq!(in_words(&[1.0]), "typical value 100 %");
