@@ -3,17 +3,16 @@
 use super::blend::{Chosen, Heard, chosen as chosen_of, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
-use super::ensemble::{self, Net, Voices};
+use super::ensemble::{self, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
 use super::kinds::{Kinds, WAYS};
-use super::network::Shape;
+use super::model::{ANSWERS, First, KINDS, Model, Opinions, POINT, STAGES, TYPICAL, open_rows};
 use super::stage::{LEARNERS, Learners, Order, Stage, put};
 use super::train::Training;
 use crate::fitted::chosen;
 use m3impute_core::{Result, Run};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// How much is done.
@@ -41,18 +40,6 @@ pub struct Effort {
     pub final_rows: usize,
 }
 
-/// The opinions there are: of the typical value, of the networks' answers, of their point, of kinds of rows taken in
-/// either way, and of each stage's learners.
-pub const TYPICAL: usize = 0;
-/// See [`TYPICAL`].
-pub const ANSWERS: usize = 1;
-/// See [`TYPICAL`].
-pub const POINT: usize = 2;
-/// See [`TYPICAL`].
-pub const KINDS: usize = 3;
-/// See [`TYPICAL`].
-pub const STAGES: usize = KINDS + WAYS.len();
-
 /// Columns are hidden in so many groups at most, so that learners see rows completed without knowing their column.
 pub const GROUPS: usize = 24;
 /// With fewer held-out cells in a column there is nothing to tell whom to believe.
@@ -60,42 +47,6 @@ pub(super) const ENOUGH: usize = 12;
 
 /// A loss is clearly smaller if it is less than this share of the other.
 const CLEARLY: f64 = 0.9;
-
-/// What was heard of a column's held-out cells.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Opinions {
-    /// How many cells.
-    pub cells: usize,
-    /// The mean error of the mixture.
-    pub mixed: f64,
-    /// That of each opinion, where it had one.
-    pub alone: Vec<Option<f64>>,
-}
-
-/// What was learnt.
-#[derive(Clone, Debug)]
-pub struct Model {
-    /// The shape of the networks.
-    pub shape: Shape,
-    /// What is known of the columns.
-    pub columns: Vec<Column>,
-    /// The networks.
-    pub nets: Vec<Net>,
-    /// Whose opinion completes the rows of a column before any stage, `[m]`.
-    pub first: Vec<usize>,
-    /// Kinds of rows, taken in each way, `[WAYS]`; none where nothing was learnt of them.
-    pub kinds: Vec<Option<Kinds>>,
-    /// The learners on top.
-    pub stages: Vec<Stage>,
-    /// The opinion of who knows nothing of the row, `[m]`.
-    pub typical: Vec<Vec<f32>>,
-    /// How much each opinion counts, `[m][opinions]`.
-    pub weights: Vec<Vec<f32>>,
-    /// How good the opinions are, `[m]`.
-    pub opinions: Vec<Opinions>,
-    /// How a mixed opinion becomes a distribution, `[m]`.
-    pub calibration: Vec<Calibration>,
-}
 
 /// The mixture beside the typical value, on the held-out cells of a column.
 struct Compared {
@@ -111,12 +62,6 @@ struct Trial {
     held: Vec<bool>,
     /// What was learnt of kinds of rows without those cells, `[WAYS]`.
     kinds: Vec<Option<Kinds>>,
-}
-
-/// Those who fill holes before any stage.
-struct First<'a> {
-    nets: Vec<&'a Net>,
-    kinds: &'a [Option<Kinds>],
 }
 
 /// A table in which some observed cells are hidden, its holes completed.
@@ -301,11 +246,6 @@ impl Model {
         }
     }
 
-    /// Those of the model whose opinions complete rows before any stage.
-    fn first(&self) -> First<'_> {
-        First { nets: self.nets.iter().collect(), kinds: &self.kinds }
-    }
-
     fn world(&self, grid: Grid, held: Vec<bool>, first: &First, run: &mut Run) -> Result<World> {
         let m = grid.m;
         let plain = self.complete_first(first, &grid, run)?;
@@ -333,52 +273,6 @@ impl Model {
         weights[first] += 0.5;
         weights[last.map_or(first, |s| STAGES + LEARNERS * s + 1)] += 0.5;
         weights
-    }
-
-    /// All holes filled by those who are the first.
-    fn complete_first(&self, first: &First, grid: &Grid, run: &Run) -> Result<Vec<f32>> {
-        let m = grid.m;
-        let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
-        let mut z = grid.x.clone();
-        if self.first.iter().any(|&c| c < KINDS) {
-            let voices = ensemble::say(&first.nets, &self.columns, grid, &asked, run)?;
-            self.put_voices(&mut z, grid, &voices);
-        }
-        for (way, kinds) in first.kinds.iter().enumerate() {
-            let believed = |at: usize| asked[at] && self.first[at % m] == KINDS + way;
-            if let Some(said) = self.hear_kinds(kinds.as_ref(), grid, believed, run)? {
-                self.put_kinds(&mut z, grid, way, &said);
-            }
-        }
-        Ok(z)
-    }
-
-    /// What is said of cells by those who know kinds of rows; none if there are no such cells.
-    fn hear_kinds(
-        &self,
-        kinds: Option<&Kinds>,
-        grid: &Grid,
-        asked: impl Fn(usize) -> bool,
-        run: &Run,
-    ) -> Result<Option<Vec<Vec<f32>>>> {
-        let asked: Vec<bool> = (0..grid.observed.len()).map(asked).collect();
-        let Some(kinds) = kinds.filter(|_| asked.contains(&true)) else { return Ok(None) };
-        kinds.say(&self.columns, grid, &asked, run).map(Some)
-    }
-
-    /// Puts what networks said of all holes into the columns where they are the first.
-    fn put_voices(&self, z: &mut [f32], grid: &Grid, voices: &[Voices]) {
-        for (f, voices) in voices.iter().enumerate().filter(|(f, _)| self.first[*f] < KINDS) {
-            let rows = open_rows(grid, f, |at| !grid.observed[at]);
-            put(z, f, &self.columns[f], grid.m, &rows, &voices[self.first[f] - ANSWERS]);
-        }
-    }
-
-    /// The same for those who know kinds of rows.
-    fn put_kinds(&self, z: &mut [f32], grid: &Grid, way: usize, said: &[Vec<f32>]) {
-        for (f, said) in said.iter().enumerate().filter(|(f, _)| self.first[*f] == KINDS + way) {
-            put(z, f, &self.columns[f], grid.m, &open_rows(grid, f, |at| !grid.observed[at]), said);
-        }
     }
 
     fn add_stages(
@@ -480,61 +374,6 @@ impl Model {
         }
         Ok(last)
     }
-
-    /// What the model says of the cells that are asked for: for each column the opinions of its cells, row by row.
-    ///
-    /// # Errors
-    /// When the run is cancelled.
-    pub fn say(&self, grid: &Grid, run: &Run) -> Result<Vec<Vec<f32>>> {
-        let m = grid.m;
-        let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
-        let nets: Vec<&Net> = self.nets.iter().collect();
-        let voices = if nets.is_empty() {
-            vec![Voices::default(); m]
-        } else {
-            ensemble::say(&nets, &self.columns, grid, &asked, run)?
-        };
-        let rows: Vec<Vec<u32>> = (0..m).map(|f| open_rows(grid, f, |at| asked[at])).collect();
-        let mut mixed: Vec<Vec<f32>> = (0..m)
-            .map(|f| {
-                let mut sum = vec![0.0; rows[f].len() * self.columns[f].opinion_width()];
-                let typical = self.typical[f].repeat(rows[f].len());
-                add(&mut sum, self.weights[f][TYPICAL], &typical);
-                add(&mut sum, self.weights[f][ANSWERS], &voices[f][0]);
-                add(&mut sum, self.weights[f][POINT], &voices[f][1]);
-                sum
-            })
-            .collect();
-        let mut z = grid.x.clone();
-        if !self.nets.is_empty() {
-            self.put_voices(&mut z, grid, &voices);
-        }
-        for (way, kinds) in self.kinds.iter().enumerate() {
-            let weight = |f: usize| self.weights[f][KINDS + way];
-            // Those who are not believed are not asked.
-            let counts = |f: usize| weight(f) > 0.0 || (self.first[f] == KINDS + way && !self.stages.is_empty());
-            let Some(said) = self.hear_kinds(kinds.as_ref(), grid, |at| asked[at] && counts(at % m), run)? else {
-                continue;
-            };
-            self.put_kinds(&mut z, grid, way, &said);
-            for (f, said) in said.iter().enumerate() {
-                add(&mut mixed[f], weight(f), said);
-            }
-        }
-        for (s, stage) in self.stages.iter().enumerate() {
-            let weight = |f: usize, which: usize| self.weights[f][STAGES + LEARNERS * s + which];
-            let wanted = |f, which| weight(f, which) > 0.0;
-            stage.answer(&mut z, &self.columns, &rows, wanted, run, |f, which, said| {
-                add(&mut mixed[f], weight(f, which), said);
-            })?;
-        }
-        Ok(mixed)
-    }
-}
-
-/// The rows whose cell in column `f` is one of those.
-fn open_rows(grid: &Grid, f: usize, open: impl Fn(usize) -> bool) -> Vec<u32> {
-    (0..grid.n).filter(|i| open(i * grid.m + f)).map(|i| i as u32).collect()
 }
 
 /// Whether gains over the typical value, in standard errors, are more than luck: of so many columns some gain a little by
@@ -549,12 +388,6 @@ fn anything_known(gains: &[f64]) -> bool {
 /// Weights that believe one opinion alone.
 fn only(opinion: usize, of: usize) -> Vec<f32> {
     (0..of).map(|c| f32::from(u8::from(c == opinion))).collect()
-}
-
-fn add(sum: &mut [f32], weight: f32, said: &[f32]) {
-    if weight > 0.0 {
-        sum.iter_mut().zip(said).for_each(|(s, said)| *s += weight * said);
-    }
 }
 
 fn without_cells(grid: &Grid, held: &[bool]) -> Grid {
@@ -596,6 +429,7 @@ fn typical_opinion(grid: &Grid, f: usize, column: &Column) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::super::columns::columns_of;
+    use super::super::network::Shape;
     use super::super::train::Training;
     use super::*;
     use m3impute_core::encode::{Feature, Meaning};

@@ -3,7 +3,8 @@
 use super::calibrate::{Calibration, softened};
 use super::columns::{Column, columns_of};
 use super::grid::Grid;
-use super::learn::{Effort, Model, learn};
+use super::learn::{Effort, learn};
+use super::model::Model;
 use super::network::Shape;
 use super::train::Training;
 use crate::m3::SPEC;
@@ -64,7 +65,7 @@ impl M3Params {
     pub fn of_preset(name: &str) -> M3Params {
         let balanced = M3Params::default();
         match name {
-            "fast" => M3Params { width: 48, nets: 2, steps: 250, stages: 1, turns: 1, trees: 24, ..balanced },
+            "fast" => M3Params { width: 48, nets: 2, steps: 250, stages: 1, turns: 1, trees: 16, ..balanced },
             "best" => M3Params {
                 width: 128,
                 layers: 3,

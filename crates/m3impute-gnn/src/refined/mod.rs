@@ -1,10 +1,10 @@
 //! The refined M3: the paper's ideas in a form that learns fast.
 //!
 //! The way of the data: a table becomes a [`grid`] of numbers ([`columns`] know how), [`network`]s learn to say what
-//! dropped cells were ([`mod@train`], [`ensemble`]), each without some cells that are held out ([`folds`]); forests, lines
-//! and curves learn from the rows that the networks completed ([`stage`]); and held-out cells tell whom to believe ([`blend`]) and
-//! how far ([`calibrate`]).
-//! [`mod@learn`] is that way as a whole, [`method`] its parameters, `file` how it is kept.
+//! dropped cells were ([`mod@train`], [`ensemble`]), each without some cells that are held out ([`folds`]); [`kinds`] of rows
+//! are learnt beside them; forests, lines and curves learn from the rows that these completed ([`stage`]); and held-out
+//! cells tell whom to believe ([`blend`]) and how far ([`calibrate`]).
+//! [`mod@learn`] is that way as a whole, [`model`] what comes of it, [`method`] its parameters, `file` how it is kept.
 
 pub mod blend;
 pub mod calibrate;
@@ -17,6 +17,7 @@ pub mod kinds;
 pub mod learn;
 pub mod lines;
 pub mod method;
+pub mod model;
 pub mod network;
 mod scores;
 pub mod stage;

@@ -1,13 +1,14 @@
 //! What held-out cells said of each column, for people.
 
-use super::learn::{ENOUGH, KINDS, STAGES, TYPICAL};
+use super::learn::ENOUGH;
 use super::method::FittedM3;
+use super::model::{KINDS, Opinions, STAGES, TYPICAL};
 use super::stage::{CURVE, LEARNERS, LINE};
 use m3impute_core::{HeldOut, Single};
 
 /// What held-out cells said, feature by feature, in the units of the table.
 pub(super) fn scores(fitted: &FittedM3) -> Vec<HeldOut> {
-    let of = |(f, heard): (usize, &super::learn::Opinions)| {
+    let of = |(f, heard): (usize, &Opinions)| {
         let known = &fitted.rulers[f].known;
         // Errors of numbers are shares of the observed range.
         let unit = match (known.first(), known.last()) {

@@ -93,38 +93,14 @@ impl Learners {
         for &i in &rows {
             x[i as usize * m + f] = grid.x[i as usize * m + f];
         }
-        let (mut line, mut curve) = (None, None);
-        if columns[f].is_number() {
-            let learn_from = |rows: &[u32]| -> (Vec<f64>, Vec<f64>) {
-                let y = rows.iter().map(|&i| f64::from(x[i as usize * m + f])).collect();
-                (predictors_of(&x, rows, f, columns), y)
-            };
-            let (predictors, y) = learn_from(&rows);
-            line = Some(run.install(|| Line::fit(&predictors, &y, true)));
-            if !predictors.is_empty() {
-                let some = chosen(rows.len(), CURVE_ROWS, &mut run.rng("rows of curves", index));
-                let landmarks = chosen(some.len(), LANDMARKS, &mut run.rng("landmarks", index));
-                let (predictors, y) = learn_from(&some.iter().map(|&k| rows[k as usize]).collect::<Vec<u32>>());
-                curve = Some(run.install(|| Curve::fit(&predictors, &y, &landmarks)));
-            }
-        }
-        let levels: Vec<usize> = columns.iter().map(Column::tree_levels).collect();
-        let frame = Frame::new(x, &levels);
-        let mut forests = [None, None];
-        for (which, forest) in forests.iter_mut().enumerate() {
-            let plan = Plan {
-                trees,
-                growth: Growth {
-                    mtry: m.div_ceil(2),
-                    min_leaf: LEAVES[which],
-                    max_depth: usize::MAX,
-                    random_cuts: true,
-                },
-                bootstrap: false,
-                aggregate: Aggregate::Median,
-            };
-            *forest = Forest::fit(&frame, f, &rows, &plan, run, "m3 trees", 2 * index + which as u64)?;
-        }
+        // A line or a curve is one piece of work, and a forest many small ones: side by side no core waits.
+        let (smooth, forests) = run.install(|| {
+            rayon::join(
+                || if columns[f].is_number() { smooth(&x, &rows, f, columns, run, index) } else { (None, None) },
+                || grown(&x, &rows, f, columns, trees, run, index),
+            )
+        });
+        let ((line, curve), forests) = (smooth, forests?);
         Ok(Learners { forests, line, curve })
     }
 
@@ -162,6 +138,60 @@ impl Learners {
             forest.medians_and_spreads(z, rows, run).map(Some)
         }
     }
+}
+
+/// A line and a curve of column `f`, learnt from some rows of `x`, `[n, m]`.
+fn smooth(
+    x: &[f32],
+    rows: &[u32],
+    f: usize,
+    columns: &[Column],
+    run: &Run,
+    index: u64,
+) -> (Option<Line>, Option<Curve>) {
+    let learn_from = |rows: &[u32]| -> (Vec<f64>, Vec<f64>) {
+        let y = rows.iter().map(|&i| f64::from(x[i as usize * columns.len() + f])).collect();
+        (predictors_of(x, rows, f, columns), y)
+    };
+    let (predictors, y) = learn_from(rows);
+    let line = Line::fit(&predictors, &y, true);
+    if predictors.is_empty() {
+        return (Some(line), None);
+    }
+    let some = chosen(rows.len(), CURVE_ROWS, &mut run.rng("rows of curves", index));
+    let landmarks = chosen(some.len(), LANDMARKS, &mut run.rng("landmarks", index));
+    let (predictors, y) = learn_from(&some.iter().map(|&k| rows[k as usize]).collect::<Vec<u32>>());
+    (Some(line), Some(Curve::fit(&predictors, &y, &landmarks)))
+}
+
+/// The forests of column `f`, grown from some rows of `x`, `[n, m]`.
+fn grown(
+    x: &[f32],
+    rows: &[u32],
+    f: usize,
+    columns: &[Column],
+    trees: usize,
+    run: &Run,
+    index: u64,
+) -> Result<[Option<Forest>; 2]> {
+    let levels: Vec<usize> = columns.iter().map(Column::tree_levels).collect();
+    let frame = Frame::new(x.to_vec(), &levels);
+    let mut forests = [None, None];
+    for (which, forest) in forests.iter_mut().enumerate() {
+        let plan = Plan {
+            trees,
+            growth: Growth {
+                mtry: columns.len().div_ceil(2),
+                min_leaf: LEAVES[which],
+                max_depth: usize::MAX,
+                random_cuts: true,
+            },
+            bootstrap: false,
+            aggregate: Aggregate::Median,
+        };
+        *forest = Forest::fit(&frame, f, rows, &plan, run, "m3 trees", 2 * index + which as u64)?;
+    }
+    Ok(forests)
 }
 
 /// Points as opinions, given how far they are off on average.

@@ -1,0 +1,179 @@
+//! What was learnt, and what it says of a row: networks, kinds of rows and stages of learners, mixed column by column.
+
+use super::calibrate::Calibration;
+use super::columns::Column;
+use super::ensemble::{self, Net, Voices};
+use super::grid::Grid;
+use super::kinds::{Kinds, WAYS};
+use super::network::Shape;
+use super::stage::{LEARNERS, Stage, put};
+use m3impute_core::{Result, Run};
+use serde::{Deserialize, Serialize};
+
+/// The opinions there are: of the typical value, of the networks' answers, of their point, of kinds of rows taken in
+/// either way, and of each stage's learners.
+pub const TYPICAL: usize = 0;
+/// See [`TYPICAL`].
+pub const ANSWERS: usize = 1;
+/// See [`TYPICAL`].
+pub const POINT: usize = 2;
+/// See [`TYPICAL`].
+pub const KINDS: usize = 3;
+/// See [`TYPICAL`].
+pub const STAGES: usize = KINDS + WAYS.len();
+
+/// What was heard of a column's held-out cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opinions {
+    /// How many cells.
+    pub cells: usize,
+    /// The mean error of the mixture.
+    pub mixed: f64,
+    /// That of each opinion, where it had one.
+    pub alone: Vec<Option<f64>>,
+}
+
+/// What was learnt.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The shape of the networks.
+    pub shape: Shape,
+    /// What is known of the columns.
+    pub columns: Vec<Column>,
+    /// The networks.
+    pub nets: Vec<Net>,
+    /// Whose opinion completes the rows of a column before any stage, `[m]`.
+    pub first: Vec<usize>,
+    /// Kinds of rows, taken in each way, `[WAYS]`; none where nothing was learnt of them.
+    pub kinds: Vec<Option<Kinds>>,
+    /// The learners on top.
+    pub stages: Vec<Stage>,
+    /// The opinion of who knows nothing of the row, `[m]`.
+    pub typical: Vec<Vec<f32>>,
+    /// How much each opinion counts, `[m][opinions]`.
+    pub weights: Vec<Vec<f32>>,
+    /// How good the opinions are, `[m]`.
+    pub opinions: Vec<Opinions>,
+    /// How a mixed opinion becomes a distribution, `[m]`.
+    pub calibration: Vec<Calibration>,
+}
+
+/// Those who fill holes before any stage.
+pub(super) struct First<'a> {
+    pub nets: Vec<&'a Net>,
+    pub kinds: &'a [Option<Kinds>],
+}
+
+impl Model {
+    /// Those of the model whose opinions complete rows before any stage.
+    pub(super) fn first(&self) -> First<'_> {
+        First { nets: self.nets.iter().collect(), kinds: &self.kinds }
+    }
+
+    /// All holes filled by those who are the first.
+    pub(super) fn complete_first(&self, first: &First, grid: &Grid, run: &Run) -> Result<Vec<f32>> {
+        let m = grid.m;
+        let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
+        let mut z = grid.x.clone();
+        if self.first.iter().any(|&c| c < KINDS) {
+            let voices = ensemble::say(&first.nets, &self.columns, grid, &asked, run)?;
+            self.put_voices(&mut z, grid, &voices);
+        }
+        for (way, kinds) in first.kinds.iter().enumerate() {
+            let believed = |at: usize| asked[at] && self.first[at % m] == KINDS + way;
+            if let Some(said) = self.hear_kinds(kinds.as_ref(), grid, believed, run)? {
+                self.put_kinds(&mut z, grid, way, &said);
+            }
+        }
+        Ok(z)
+    }
+
+    /// What is said of cells by those who know kinds of rows; none if there are no such cells.
+    fn hear_kinds(
+        &self,
+        kinds: Option<&Kinds>,
+        grid: &Grid,
+        asked: impl Fn(usize) -> bool,
+        run: &Run,
+    ) -> Result<Option<Vec<Vec<f32>>>> {
+        let asked: Vec<bool> = (0..grid.observed.len()).map(asked).collect();
+        let Some(kinds) = kinds.filter(|_| asked.contains(&true)) else { return Ok(None) };
+        kinds.say(&self.columns, grid, &asked, run).map(Some)
+    }
+
+    /// Puts what networks said of all holes into the columns where they are the first.
+    fn put_voices(&self, z: &mut [f32], grid: &Grid, voices: &[Voices]) {
+        for (f, voices) in voices.iter().enumerate().filter(|(f, _)| self.first[*f] < KINDS) {
+            let rows = open_rows(grid, f, |at| !grid.observed[at]);
+            put(z, f, &self.columns[f], grid.m, &rows, &voices[self.first[f] - ANSWERS]);
+        }
+    }
+
+    /// The same for those who know kinds of rows.
+    fn put_kinds(&self, z: &mut [f32], grid: &Grid, way: usize, said: &[Vec<f32>]) {
+        for (f, said) in said.iter().enumerate().filter(|(f, _)| self.first[*f] == KINDS + way) {
+            put(z, f, &self.columns[f], grid.m, &open_rows(grid, f, |at| !grid.observed[at]), said);
+        }
+    }
+
+    /// What the model says of the cells that are asked for: for each column the opinions of its cells, row by row.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn say(&self, grid: &Grid, run: &Run) -> Result<Vec<Vec<f32>>> {
+        let m = grid.m;
+        let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
+        let nets: Vec<&Net> = self.nets.iter().collect();
+        let voices = if nets.is_empty() {
+            vec![Voices::default(); m]
+        } else {
+            ensemble::say(&nets, &self.columns, grid, &asked, run)?
+        };
+        let rows: Vec<Vec<u32>> = (0..m).map(|f| open_rows(grid, f, |at| asked[at])).collect();
+        let mut mixed: Vec<Vec<f32>> = (0..m)
+            .map(|f| {
+                let mut sum = vec![0.0; rows[f].len() * self.columns[f].opinion_width()];
+                let typical = self.typical[f].repeat(rows[f].len());
+                add(&mut sum, self.weights[f][TYPICAL], &typical);
+                add(&mut sum, self.weights[f][ANSWERS], &voices[f][0]);
+                add(&mut sum, self.weights[f][POINT], &voices[f][1]);
+                sum
+            })
+            .collect();
+        let mut z = grid.x.clone();
+        if !self.nets.is_empty() {
+            self.put_voices(&mut z, grid, &voices);
+        }
+        for (way, kinds) in self.kinds.iter().enumerate() {
+            let weight = |f: usize| self.weights[f][KINDS + way];
+            // Those who are not believed are not asked.
+            let counts = |f: usize| weight(f) > 0.0 || (self.first[f] == KINDS + way && !self.stages.is_empty());
+            let Some(said) = self.hear_kinds(kinds.as_ref(), grid, |at| asked[at] && counts(at % m), run)? else {
+                continue;
+            };
+            self.put_kinds(&mut z, grid, way, &said);
+            for (f, said) in said.iter().enumerate() {
+                add(&mut mixed[f], weight(f), said);
+            }
+        }
+        for (s, stage) in self.stages.iter().enumerate() {
+            let weight = |f: usize, which: usize| self.weights[f][STAGES + LEARNERS * s + which];
+            let wanted = |f, which| weight(f, which) > 0.0;
+            stage.answer(&mut z, &self.columns, &rows, wanted, run, |f, which, said| {
+                add(&mut mixed[f], weight(f, which), said);
+            })?;
+        }
+        Ok(mixed)
+    }
+}
+
+/// The rows whose cell in column `f` is one of those.
+pub(super) fn open_rows(grid: &Grid, f: usize, open: impl Fn(usize) -> bool) -> Vec<u32> {
+    (0..grid.n).filter(|i| open(i * grid.m + f)).map(|i| i as u32).collect()
+}
+
+fn add(sum: &mut [f32], weight: f32, said: &[f32]) {
+    if weight > 0.0 {
+        sum.iter_mut().zip(said).for_each(|(s, said)| *s += weight * said);
+    }
+}
