@@ -53,7 +53,6 @@ mod ops;
 mod optim;
 mod params;
 mod pool;
-mod schedule;
 mod simd;
 mod tape;
 
@@ -70,5 +69,4 @@ pub use ops::dropout::Dropout;
 pub use ops::factor::Factor;
 pub use optim::{Adam, AdamParams, AdamState, Decay};
 pub use params::{ParamId, Params, read_notes};
-pub use schedule::Schedule;
 pub use tape::{Tape, Var};

@@ -7,7 +7,7 @@ use super::network::{Answer, Network, Shape};
 use crate::pass::Pass;
 use crate::peers::unit;
 use m3impute_core::{Error, Result};
-use m3impute_nn::{Adam, AdamParams, Classes, Decay, Ema, Matrix, Params, Schedule, Tape, Var};
+use m3impute_nn::{Adam, AdamParams, Classes, Decay, Ema, Matrix, Params, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
@@ -139,9 +139,7 @@ impl<'a> Trainer<'a> {
         self.params.zero_grads();
         self.tape.backward(loss, &mut self.params);
         self.params.clip_grad_norm(1.0);
-        let warm_up = (self.training.steps / 10).clamp(1, 100);
-        let schedule = Schedule::WarmUpCosine { warm_up, steps: self.training.steps };
-        self.adam.step(&mut self.params, self.training.learning_rate * schedule.factor(self.step));
+        self.adam.step(&mut self.params, self.training.learning_rate);
         self.ema.update(&self.params);
         self.step += 1;
         if value.is_finite() {
