@@ -12,6 +12,8 @@ use std::cell::RefCell;
 
 /// Rows that are answered together, so that a tree is walked while it is near.
 const BLOCK: usize = 128;
+/// Of them, rows that go down a tree together.
+const ABREAST: usize = 8;
 
 /// A leaf with more values keeps this many quantiles of them: an odd number, so that their median is among them.
 const LEAF_VALUES: usize = 31;
@@ -350,8 +352,13 @@ impl Forest {
         let trees = self.roots.len();
         let mut leaves = vec![0; rows.len() * trees]; // [rows, trees]
         for (t, &root) in self.roots.iter().enumerate() {
-            for (i, row) in block.chunks_exact(w).enumerate() {
-                leaves[i * trees + t] = self.leaf(root, row);
+            let mut rows = block.chunks_exact(ABREAST * w);
+            let mut to = leaves.iter_mut().skip(t).step_by(trees);
+            for rows in &mut rows {
+                self.leaves::<ABREAST>(root, rows, w).into_iter().zip(&mut to).for_each(|(leaf, to)| *to = leaf);
+            }
+            for row in rows.remainder().chunks_exact(w) {
+                to.by_ref().take(1).for_each(|to| [*to] = self.leaves(root, row, w));
             }
         }
         for (answer, leaves) in answers.zip(leaves.chunks_exact(trees)) {
@@ -363,14 +370,23 @@ impl Forest {
         }
     }
 
-    fn leaf(&self, root: u32, row: &[f32]) -> u32 {
-        let mut at = root as usize;
+    /// The leaves of some rows, which go down a tree abreast: the next node of one is fetched while the others are looked
+    /// at, and nothing is guessed.
+    fn leaves<const N: usize>(&self, root: u32, rows: &[f32], w: usize) -> [u32; N] {
+        let mut at = [root; N];
         loop {
-            let node = self.nodes[at];
-            if node.feature == LEAF {
-                return node.right;
+            let mut open = false;
+            for (k, at) in at.iter_mut().enumerate() {
+                let node = self.nodes[*at as usize];
+                let is_leaf = node.feature == LEAF;
+                let value = rows[k * w + if is_leaf { 0 } else { node.feature as usize }];
+                let next = std::hint::select_unpredictable(value <= node.threshold, *at + 1, node.right);
+                *at = std::hint::select_unpredictable(is_leaf, *at, next);
+                open |= !is_leaf;
             }
-            at = if row[node.feature as usize] <= node.threshold { at + 1 } else { node.right as usize };
+            if !open {
+                return at.map(|at| self.nodes[at as usize].right);
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ const HALVES: usize = 16;
 /// So many cells of those like it are worth as much to a column as its own.
 const LIKENESS: f32 = 50.0;
 /// Candidates that are believed less are not asked.
-const LEAST: f32 = 0.03;
+const LEAST: f32 = 0.06;
 
 /// The mean of some numbers, and how far it may be off: its standard error.
 pub fn mean_and_error(x: &[f64]) -> (f64, f64) {

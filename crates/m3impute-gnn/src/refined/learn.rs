@@ -181,6 +181,25 @@ impl Model {
             self.calibration.push(Calibration::of(column, &heard, &weights, &self.typical[f]));
             self.weights.push(weights);
         }
+        self.forget_the_unheard();
+    }
+
+    /// Lets go of learners whom nobody believes, unless others see what they answer: most of a model would be theirs.
+    fn forget_the_unheard(&mut self) {
+        let mut is_seen = false;
+        for (s, stage) in self.stages.iter_mut().enumerate().rev() {
+            let is_believed = |f: usize, which: usize| self.weights[f][STAGES + LEARNERS * s + which] > 0.0;
+            let is_heard = (0..stage.learners.len()).any(|f| (0..LEARNERS).any(|which| is_believed(f, which)));
+            // Those who take turns see each other's answers, too.
+            if !is_seen && !(is_heard && stage.order == Order::InTurn) {
+                stage.sources.fill(None);
+            }
+            for (f, learners) in stage.learners.iter_mut().enumerate() {
+                let is_idle = |which: &usize| stage.sources[f] != Some(*which) && !is_believed(f, *which);
+                (0..LEARNERS).filter(is_idle).for_each(|which| learners.forget(which));
+            }
+            is_seen |= is_heard;
+        }
     }
 
     /// Learns kinds of rows, and notes what those of the trials say of held-out cells.
@@ -500,6 +519,26 @@ mod tests {
         assert!(anything_known(&[4.0, -1.0, -1.0, -1.0]), "one column that is surely known");
         assert!(anything_known(&[1.2, 0.9, 1.1, 1.3]), "all a little");
         assert!(anything_known(&[]), "too few cells to tell: the usual weights stand");
+    }
+
+    #[test]
+    fn learners_stay_if_they_are_believed_or_seen_by_those_who_are() {
+        let (grid, columns) = grid();
+        let mut run = Run::new(0, 1).unwrap();
+        let (model, _) = learn(&grid, columns, effort(), &mut run).unwrap();
+        let believed = |s: usize, f: usize, which: usize| model.weights[f][STAGES + LEARNERS * s + which] > 0.0;
+        let kept = |s: usize, f: usize, which: usize| {
+            let Learners { forests, line, curve } = &model.stages[s].learners[f];
+            [forests[0].is_some(), forests[1].is_some(), line.is_some(), curve.is_some()][which]
+        };
+        let mut forgotten = 0;
+        for (s, f, which) in (0..3).flat_map(|s| (0..3).flat_map(move |f| (0..LEARNERS).map(move |w| (s, f, w)))) {
+            let is_source = model.stages[s].sources[f] == Some(which);
+            assert_eq!(kept(s, f, which), believed(s, f, which) || is_source, "{s} {f} {which}");
+            forgotten += usize::from(!kept(s, f, which));
+        }
+        // A category has neither line nor curve in any case.
+        assert!(forgotten > 3 * 2, "{forgotten}");
     }
 
     #[test]

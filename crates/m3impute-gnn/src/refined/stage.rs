@@ -104,6 +104,15 @@ impl Learners {
         Ok(Learners { forests, line, curve })
     }
 
+    /// Lets go of one of the learners.
+    pub fn forget(&mut self, which: usize) {
+        match which {
+            LINE => self.line = None,
+            CURVE => self.curve = None,
+            forest => self.forests[forest] = None,
+        }
+    }
+
     /// What one of the learners says of column `f` in some completed rows.
     ///
     /// # Errors
