@@ -97,7 +97,7 @@ struct Sums {
 impl Density {
     /// Learns from rows `x`, `[n, m]`, of which some cells are observed. Numbers should be standardised; a level is its place
     /// among as many as `levels` says, which is 0 for numbers. There are as many kinds as `starts`, rows that they
-    /// begin from.
+    /// begin from. Learning ends before a round in which `go_on` says no; what was learnt until then stays.
     ///
     /// ```
     /// use m3impute_baselines::learners::density::Density;
@@ -105,12 +105,12 @@ impl Density {
     /// let x: Vec<f64> = (0..100).flat_map(|i| if i % 2 == 0 { [1.0, 1.0] } else { [-1.0, -1.0] }).collect();
     /// let mut observed = vec![true; 200];
     /// observed[1] = false;
-    /// let density = Density::fit(&x, &observed, &[0, 0], &[2, 3]);
+    /// let density = Density::fit(&x, &observed, &[0, 0], &[2, 3], || true);
     /// let about = density.about(&x[..2], &observed[..2]);
     /// let most = about.said.iter().max_by(|a, b| a.share.total_cmp(&b.share)).unwrap();
     /// assert!(most.means[0] > 0.9);
     /// ```
-    pub fn fit(x: &[f64], observed: &[bool], levels: &[usize], starts: &[u32]) -> Density {
+    pub fn fit(x: &[f64], observed: &[bool], levels: &[usize], starts: &[u32], go_on: impl Fn() -> bool) -> Density {
         let m = levels.len();
         let n = x.len() / m.max(1);
         let p = levels.iter().filter(|l| **l == 0).count();
@@ -130,7 +130,10 @@ impl Density {
         let mut density = Density { levels: levels.to_vec(), kinds: starts.iter().map(begin).collect() };
         let mut room = Room::default();
         let mut last = f64::NEG_INFINITY;
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
+            if round > 0 && !go_on() {
+                break;
+            }
             let mut sums: Vec<Sums> = density.kinds.iter().map(|kind| Sums::none(p, kind.levels.len())).collect();
             let mut likelihood = 0.0;
             for (row, seen) in x.chunks_exact(m).zip(observed.chunks_exact(m)) {
@@ -420,7 +423,7 @@ mod tests {
     #[test]
     fn one_kind_is_the_regression_that_rows_with_holes_allow() {
         let (x, observed) = sums();
-        let density = Density::fit(&x, &observed, &[0, 0, 0], &[0]);
+        let density = Density::fit(&x, &observed, &[0, 0, 0], &[0], || true);
         let said = most(&density, &[0.4, 0.0, 1.0], &[true, false, true]);
         assert!((said.means[0] - 0.6).abs() < 0.05, "{said:?}");
         assert!(said.spread(0) < 0.2);
@@ -435,7 +438,7 @@ mod tests {
         let x: Vec<f64> =
             (0..200).flat_map(|i| if (i % 2 == 0) == (i % 20 != 6) { [1.0, 1.2] } else { [0.0, -0.8] }).collect();
         let observed: Vec<bool> = (0..400).map(|at| at % 9 != 5).collect();
-        let density = Density::fit(&x, &observed, &[2, 0], &[0, 1]);
+        let density = Density::fit(&x, &observed, &[2, 0], &[0, 1], || true);
         assert!(most(&density, &[1.0, 0.0], &[true, false]).means[0] > 0.8);
         let said = most(&density, &[0.0, -0.8], &[false, true]);
         let shares: Vec<f64> = density.level_shares(&said, 0).collect();
@@ -445,7 +448,7 @@ mod tests {
     #[test]
     fn a_likelihood_is_that_of_the_observed_numbers_alone() {
         let (x, observed) = sums();
-        let density = Density::fit(&x, &observed, &[0, 0, 0], &[0]);
+        let density = Density::fit(&x, &observed, &[0, 0, 0], &[0], || true);
         let alone = |row: &[f64], seen: &[bool]| density.about(row, seen).likelihood;
         // The likelihood of a pair is that of one number, times that of the other given it.
         let one = alone(&[0.3, 0.0, 0.0], &[true, false, false]);

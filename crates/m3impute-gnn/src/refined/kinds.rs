@@ -116,8 +116,14 @@ fn along(from: &[f32], to: &[f32], x: f32) -> f64 {
 }
 
 impl Kinds {
-    /// Learns from the observed cells of a table; none if it is too wide.
-    pub fn learn(grid: &Grid, columns: &[Column], taken: Taken, run: &Run, index: u64) -> Option<Kinds> {
+    /// Learns from the observed cells of a table, while `go_on` says yes; none if it is too wide.
+    pub fn learn(
+        grid: &Grid,
+        columns: &[Column],
+        taken: Taken,
+        (run, index): (&Run, u64),
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Kinds> {
         let m = grid.m;
         if !(2..=MOST_COLUMNS).contains(&m) {
             return None;
@@ -143,7 +149,7 @@ impl Kinds {
         let fit = |(which, &count): (usize, &usize)| {
             let number = index * COUNTS.len() as u64 + which as u64;
             let starts = crate::fitted::chosen(rows.len(), count, &mut run.rng("kinds", number));
-            Density::fit(&x, &observed, &levels, &starts)
+            Density::fit(&x, &observed, &levels, &starts, go_on)
         };
         Some(Kinds { bends, densities: COUNTS.iter().enumerate().map(fit).collect() })
     }
@@ -316,7 +322,7 @@ mod tests {
         let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
         for taken in WAYS {
             let run = Run::new(0, 2).unwrap();
-            let kinds = Kinds::learn(&grid, &columns, taken, &run, 0).unwrap();
+            let kinds = Kinds::learn(&grid, &columns, taken, (&run, 0), &|| true).unwrap();
             let said = kinds.say(&columns, &grid, &asked, &run).unwrap();
             for (f, said) in said.iter().enumerate() {
                 let cells = (0..n).map(|i| i * 3 + f).filter(|&at| asked[at]);
@@ -334,7 +340,7 @@ mod tests {
         let grid = |n: usize, m: usize| Grid { n, m, x: vec![0.0; n * m], observed: vec![true; n * m] };
         let column = Column::of(&[0.0, 1.0], Meaning::Number, (4, 8));
         let run = Run::new(0, 1).unwrap();
-        assert!(Kinds::learn(&grid(10, 3), &vec![column.clone(); 3], WAYS[0], &run, 0).is_none());
-        assert!(Kinds::learn(&grid(50, 101), &vec![column; 101], WAYS[0], &run, 0).is_none());
+        assert!(Kinds::learn(&grid(10, 3), &vec![column.clone(); 3], WAYS[0], (&run, 0), &|| true).is_none());
+        assert!(Kinds::learn(&grid(50, 101), &vec![column; 101], WAYS[0], (&run, 0), &|| true).is_none());
     }
 }

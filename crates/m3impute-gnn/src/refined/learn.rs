@@ -134,6 +134,8 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
 
 /// The share of a limited time that is kept for what follows the networks.
 const LEARNERS_SHARE: f64 = 0.4;
+/// The share of what is left after training that learning kinds of rows may take.
+const KINDS_SHARE: f64 = 0.3;
 /// The share of what is then left that is kept for filling the holes.
 const SAYING_SHARE: f64 = 0.25;
 /// The share of what is left after training that completing tables may take.
@@ -205,10 +207,15 @@ impl Model {
     /// Learns kinds of rows, and notes what those of the trials say of held-out cells.
     fn learn_kinds(&mut self, grid: &Grid, trials: &mut [Trial], heard: &mut [Heard], run: &Run) -> Result<()> {
         let grids: Vec<&Grid> = trials.iter().map(|trial| &trial.grid).chain([grid]).collect();
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - KINDS_SHARE));
+        let go_on = || run.check().is_ok() && run.time_left().zip(kept).is_none_or(|(left, kept)| left > kept);
         let learnt: Vec<Option<Kinds>> = run.install(|| {
             (0..grids.len() * WAYS.len())
                 .into_par_iter()
-                .map(|k| Kinds::learn(grids[k / WAYS.len()], &self.columns, WAYS[k % WAYS.len()], run, k as u64))
+                .map(|k| {
+                    let (grid, taken) = (grids[k / WAYS.len()], WAYS[k % WAYS.len()]);
+                    Kinds::learn(grid, &self.columns, taken, (run, k as u64), &go_on)
+                })
                 .collect()
         });
         run.check()?;
@@ -235,19 +242,23 @@ impl Model {
         effort: Effort,
         run: &mut Run,
     ) -> Result<Option<String>> {
+        let too_late = Some("the time did not allow for learners on top of the networks".to_owned());
         let count = trials.len();
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - COMPLETING_SHARE));
         let mut worlds = Vec::with_capacity(count + 1);
         for (k, Trial { grid, held, kinds }) in trials.into_iter().enumerate() {
-            let (before, started) = (run.time_left(), Instant::now());
+            let started = Instant::now();
             let first = First { nets: vec![&self.nets[k]], kinds: &kinds };
-            worlds.push(self.world(grid, held, &first, run)?);
-            let needed = started.elapsed().mul_f64((count - k) as f64 + self.nets.len() as f64);
-            if before.is_some_and(|left| needed > left.mul_f64(COMPLETING_SHARE)) {
-                return Ok(Some("the time did not allow for learners on top of the networks".to_owned()));
+            let Some(world) = self.world(grid, held, &first, kept, run)? else { return Ok(too_late) };
+            worlds.push(world);
+            let needed = started.elapsed().mul_f64((count - k - 1) as f64 + self.nets.len() as f64);
+            if run.time_left().zip(kept).is_some_and(|(left, kept)| left < kept + needed) {
+                return Ok(too_late);
             }
         }
         let all = some_rows(grid, &sample(grid.n, effort.final_rows, run, u64::MAX));
-        worlds.push(self.world(all, Vec::new(), &self.first(), run)?);
+        let Some(world) = self.world(all, Vec::new(), &self.first(), kept, run)? else { return Ok(too_late) };
+        worlds.push(world);
         self.add_stages(&mut worlds, heard, effort, run)
     }
 
@@ -265,12 +276,23 @@ impl Model {
         }
     }
 
-    fn world(&self, grid: Grid, held: Vec<bool>, first: &First, run: &mut Run) -> Result<World> {
+    /// Completes a table in every way that learners need; none if no more than `kept` is left of a limited time.
+    fn world(
+        &self,
+        grid: Grid,
+        held: Vec<bool>,
+        first: &First,
+        kept: Option<Duration>,
+        run: &mut Run,
+    ) -> Result<Option<World>> {
         let m = grid.m;
         let plain = self.complete_first(first, &grid, run)?;
         let groups = m.min(GROUPS);
         let mut without = Vec::with_capacity(groups);
         for group in 0..groups {
+            if run.time_left().zip(kept).is_some_and(|(left, kept)| left < kept) {
+                return Ok(None);
+            }
             let mut hidden = grid.clone();
             hidden
                 .observed
@@ -281,7 +303,7 @@ impl Model {
             without.push(self.complete_first(first, &hidden, run)?);
             run.report("completing", group as u64 + 1, groups as u64, "");
         }
-        Ok(World { grid, held, plain, without })
+        Ok(Some(World { grid, held, plain, without }))
     }
 
     /// The weights of a column of which too little is known: half the networks, half the last forest.

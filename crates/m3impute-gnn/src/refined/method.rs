@@ -6,6 +6,7 @@ use super::grid::Grid;
 use super::learn::{Effort, learn};
 use super::model::Model;
 use super::network::Shape;
+use super::stage::MOST_TRIED;
 use super::train::Training;
 use crate::m3::SPEC;
 use m3impute_baselines::learners::ruler::Ruler;
@@ -109,13 +110,21 @@ impl M3Params {
             _ => self.stages,
         };
         let turns = if m > MOST_COLUMNS || cells < TINY { 0 } else { self.turns };
-        let trees = if cells < TINY { self.trees.min(20) } else { self.trees };
         // A row is completed once for each group of columns that are hidden from it.
         let copies = m * m.min(super::learn::GROUPS);
         let rows = TRIAL_ROWS.min(TRIAL_CELLS / copies);
         let final_rows = FINAL_ROWS.min(FINAL_CELLS / copies);
-        // Held-out cells of many rows tell enough in two trials.
-        let trials = if cells / m > MANY_ROWS { nets.min(2) } else { nets };
+        // Values that one tree a column looks at, in all trials and for the model.
+        let n = cells / m;
+        let looks = |rows: usize| (rows * m * m.min(2 * MOST_TRIED)) as f64;
+        let work = |trials: usize| trials as f64 * looks(n.min(rows)) + looks(n.min(final_rows));
+        // Held-out cells of many rows tell enough in two trials; those of a wide table have to.
+        let trials = if n > MANY_ROWS || work(nets) > TREE_WORK { nets.min(2) } else { nets };
+        let trees = match TREE_WORK / work(trials) {
+            _ if cells < TINY => self.trees.min(20),
+            share if share < 1.0 => self.trees.min(LEAST_TREES).max((self.trees as f64 * share) as usize),
+            _ => self.trees,
+        };
         Effort { nets, held: 0.1, training, kinds: cells >= TINY, stages, turns, trials, trees, rows, final_rows }
     }
 }
@@ -132,6 +141,10 @@ const FLOPS: f64 = 2e8;
 const MOST_COLUMNS: usize = 100;
 /// Observed cells a column from which on two trials are enough.
 const MANY_ROWS: usize = 3000;
+/// Values that one tree a column may look at, in all trials and for the model: with more, there are fewer trees.
+const TREE_WORK: f64 = 8e6;
+/// Trees of a forest, however much they have to look at.
+const LEAST_TREES: usize = 10;
 /// Rows that learners see in a trial, at most. Far fewer than the final ones see, they would be believed too little.
 const TRIAL_ROWS: usize = 8000;
 /// Numbers in all completions of those rows, at most.
@@ -270,4 +283,26 @@ fn grid_of(data: &Encoded, rows: std::ops::Range<usize>, rulers: &[Ruler], colum
     };
     let x = data.x[cells].iter().zip(&observed).enumerate().map(read).collect();
     Grid { n: rows.len(), m, x, observed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_tables_get_fewer_trees_and_trials_and_others_what_the_preset_says() {
+        let balanced = M3Params::default();
+        let usual = balanced.effort(15, 2000 * 15);
+        assert_eq!((usual.trees, usual.trials, usual.nets), (50, 4, 4));
+        let wide = balanced.effort(100, 2000 * 100);
+        assert!(wide.trials == 2 && (LEAST_TREES..50).contains(&wide.trees), "{wide:?}");
+        let huge = balanced.effort(100, 1_000_000 * 100);
+        assert!(huge.trees >= LEAST_TREES && huge.rows < 1000, "{huge:?}");
+    }
+
+    #[test]
+    fn an_example_that_somebody_types_is_answered_with_little_effort() {
+        let effort = M3Params::of_preset("best").effort(3, 100);
+        assert!(effort.nets == 2 && effort.trees == 20 && effort.turns == 0 && !effort.kinds, "{effort:?}");
+    }
 }

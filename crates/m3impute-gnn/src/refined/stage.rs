@@ -34,6 +34,9 @@ const LANDMARKS: usize = 100;
 /// noise.
 const LEAVES: [f64; 2] = [1.0, 6.0];
 
+/// Columns that a tree tries for a cut, at most.
+pub const MOST_TRIED: usize = 20;
+
 /// The learners of one column.
 #[derive(Clone, Debug, Default)]
 pub struct Learners {
@@ -190,7 +193,7 @@ fn grown(
         let plan = Plan {
             trees,
             growth: Growth {
-                mtry: columns.len().div_ceil(2),
+                mtry: columns.len().div_ceil(2).min(MOST_TRIED),
                 min_leaf: LEAVES[which],
                 max_depth: usize::MAX,
                 random_cuts: true,
