@@ -32,6 +32,14 @@ pub struct Chosen {
     pub said: Vec<f32>,
 }
 
+impl Chosen {
+    /// Half of this, and half of other weights, with what those say of each cell.
+    pub fn half_and(&self, weights: &[f32], said: &[f32]) -> Chosen {
+        let half = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
+        Chosen { weights: half(&self.weights, weights), said: half(&self.said, said) }
+    }
+}
+
 /// How wrong an opinion of a column is, given the truth.
 pub type Measure = fn(&Column, &[f32], f32) -> f64;
 

@@ -168,10 +168,18 @@ impl Model {
         let known = anything_known(&compared.iter().flatten().map(|c| c.surely).collect::<Vec<f64>>());
         for (f, (heard, compared)) in heard.into_iter().zip(compared).enumerate() {
             let column = &self.columns[f];
-            let (weights, said) = match compared {
-                // What does not do better, by a standard error, is not worth the risk.
-                Some(c) if known && c.surely > 1.0 => (c.chosen.weights, c.chosen.said),
-                of_all => {
+            // What does not do better, by a standard error, is not worth the risk; half of it may be.
+            let believed = compared.as_ref().filter(|_| known).and_then(|whole| {
+                let with_half = || compare(whole.chosen.half_and(&typical, &heard.said[TYPICAL]), &heard, column);
+                if whole.surely > 1.0 {
+                    Some(whole.chosen.clone())
+                } else {
+                    Some(with_half()).filter(|c| c.surely > 1.0).map(|c| c.chosen)
+                }
+            });
+            let (weights, said) = match (believed, compared) {
+                (Some(chosen), _) => (chosen.weights, chosen.said),
+                (None, of_all) => {
                     let weights = if of_all.is_some() { typical.clone() } else { self.usual_weights(f) };
                     let said = heard.mixed(column, &weights);
                     (weights, said)
