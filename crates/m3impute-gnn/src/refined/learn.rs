@@ -148,8 +148,8 @@ impl Model {
         heard.iter_mut().for_each(|heard| heard.said.truncate(opinions));
         let typical = only(TYPICAL, opinions);
         let compare = |chosen: Chosen, heard: &Heard, column: &Column| {
-            let plain = heard.measured(column, &heard.said[TYPICAL], Column::distance);
-            let mixed = heard.measured(column, &chosen.said, Column::distance);
+            let plain = heard.measured(column, &heard.said[TYPICAL], Column::loss);
+            let mixed = heard.measured(column, &chosen.said, Column::loss);
             let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
             let (gain, off) = mean_and_error(&gains);
             // Without a spread a gain is sure, and none is none.
