@@ -27,8 +27,9 @@ SETTINGS = {
     "no average of weights": ["ema=0"],
     "no dropout": ["dropout=0"],
     "no graph layers": ["layers=0"],
-    "networks alone": ["stages=0", "turns=0"],
+    "networks alone": ["stages=0", "turns=0", "kinds=0"],
     "one network": ["nets=1"],
+    "no kinds of rows": ["kinds=0"],
 }
 FIELDS = ["setting", "keys", "table", "mask", "seed", "mae10", "held_mae10", "seconds", "commit"]
 

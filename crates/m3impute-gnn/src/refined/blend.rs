@@ -238,6 +238,13 @@ mod tests {
     }
 
     #[test]
+    fn half_of_a_choice_leaves_the_other_half_to_others() {
+        let chosen = Chosen { weights: vec![0.0, 1.0], said: vec![0.75, 0.25] };
+        let half = chosen.half_and(&[1.0, 0.0], &[0.25, 0.25]);
+        assert_eq!((half.weights, half.said), (vec![0.5, 0.5], vec![0.5, 0.25]));
+    }
+
+    #[test]
     fn many_candidates_that_are_believed_a_little_each_still_make_a_whole() {
         // Each of a hundred is right in one cell alone.
         let truth: Vec<f32> = (0..100).map(|i| i as f32 / 100.0).collect();

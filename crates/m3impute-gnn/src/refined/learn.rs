@@ -169,21 +169,18 @@ impl Model {
         for (f, (heard, compared)) in heard.into_iter().zip(compared).enumerate() {
             let column = &self.columns[f];
             // What does not do better, by a standard error, is not worth the risk; half of it may be.
-            let believed = compared.as_ref().filter(|_| known).and_then(|whole| {
-                let with_half = || compare(whole.chosen.half_and(&typical, &heard.said[TYPICAL]), &heard, column);
-                if whole.surely > 1.0 {
-                    Some(whole.chosen.clone())
-                } else {
-                    Some(with_half()).filter(|c| c.surely > 1.0).map(|c| c.chosen)
+            let is_sure = |c: &Compared| known && c.surely > 1.0;
+            let fallback = if compared.is_some() { typical.clone() } else { self.usual_weights(f) };
+            let believed = compared.and_then(|whole| {
+                if is_sure(&whole) {
+                    return Some(whole);
                 }
+                let half = whole.chosen.half_and(&typical, &heard.said[TYPICAL]);
+                Some(compare(half, &heard, column)).filter(is_sure)
             });
-            let (weights, said) = match (believed, compared) {
-                (Some(chosen), _) => (chosen.weights, chosen.said),
-                (None, of_all) => {
-                    let weights = if of_all.is_some() { typical.clone() } else { self.usual_weights(f) };
-                    let said = heard.mixed(column, &weights);
-                    (weights, said)
-                }
+            let Chosen { weights, said } = match believed {
+                Some(compared) => compared.chosen,
+                None => Chosen { said: heard.mixed(column, &fallback), weights: fallback },
             };
             let alone = (0..opinions).map(|c| heard.error(column, c)).collect();
             let (mixed, _) = mean_and_error(&heard.measured(column, &said, Column::error));
@@ -201,7 +198,8 @@ impl Model {
             let is_believed = |f: usize, which: usize| self.weights[f][STAGES + LEARNERS * s + which] > 0.0;
             let is_heard = (0..stage.learners.len()).any(|f| (0..LEARNERS).any(|which| is_believed(f, which)));
             // Those who take turns see each other's answers, too.
-            if !is_seen && !(is_heard && stage.order == Order::InTurn) {
+            let is_looked_at = is_seen || (is_heard && stage.order == Order::InTurn);
+            if !is_looked_at {
                 stage.sources.fill(None);
             }
             for (f, learners) in stage.learners.iter_mut().enumerate() {
