@@ -66,7 +66,7 @@ impl M3Params {
     pub fn of_preset(name: &str) -> M3Params {
         let balanced = M3Params::default();
         match name {
-            "fast" => M3Params { width: 48, nets: 2, steps: 250, stages: 1, turns: 1, trees: 16, ..balanced },
+            "fast" => M3Params { width: 48, nets: 2, steps: 250, stages: 1, turns: 1, trees: 12, ..balanced },
             "best" => M3Params {
                 width: 128,
                 layers: 3,
