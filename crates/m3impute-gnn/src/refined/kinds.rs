@@ -38,7 +38,7 @@ const HALVINGS: usize = 20;
 pub struct Kinds {
     /// How the numbers of each column are taken, `[m]`.
     pub bends: Vec<Bend>,
-    /// One for each of [`COUNTS`].
+    /// One for each number of kinds.
     pub densities: Vec<Density>,
 }
 
