@@ -29,7 +29,7 @@ def main():
     for name in a.tables.split(","):
         header, rows, observed = load(a.data, name, a.mask)
         numbers = [[float(r[j]) for r in rows] for j in range(len(header))]
-        ranges = [max(c) - min(c) for c in numbers]
+        low, high = [min(c) for c in numbers], [max(c) for c in numbers]
         with tempfile.TemporaryDirectory() as tmp:
             source, target = Path(tmp) / "in.csv", Path(tmp) / "out.csv"
             write(source, header, rows, observed)
@@ -44,11 +44,10 @@ def main():
         for i, row in enumerate(filled):
             for j, column in enumerate(header):
                 if not observed[i][j] and row.get(f"{column}_lower"):
-                    low, high = float(row[f"{column}_lower"]), float(row[f"{column}_upper"])
+                    lower, upper = float(row[f"{column}_lower"]), float(row[f"{column}_upper"])
                     cells += 1
-                    inside += low <= numbers[j][i] <= high
-                    width += (high - low) / ranges[j] if ranges[j] else 0.0
-        low, high = [min(c) for c in numbers], [max(c) for c in numbers]
+                    inside += lower <= numbers[j][i] <= upper
+                    width += (upper - lower) / (high[j] - low[j]) if high[j] > low[j] else 0.0
         error = mae10(rows, observed, [[row[column] for column in header] for row in filled], low, high)
         print(f"{name},{a.mask},{a.flags},{a.level},{cells},{inside / cells:.4f},{width / cells:.4f},{error:.4f},{seconds:.1f}", flush=True)
 

@@ -357,8 +357,8 @@ impl Forest {
             for rows in &mut rows {
                 self.leaves::<ABREAST>(root, rows, w).into_iter().zip(&mut to).for_each(|(leaf, to)| *to = leaf);
             }
-            for row in rows.remainder().chunks_exact(w) {
-                to.by_ref().take(1).for_each(|to| [*to] = self.leaves(root, row, w));
+            for (row, to) in rows.remainder().chunks_exact(w).zip(to) {
+                [*to] = self.leaves(root, row, w);
             }
         }
         for (answer, leaves) in answers.zip(leaves.chunks_exact(trees)) {
