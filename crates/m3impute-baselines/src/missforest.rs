@@ -350,7 +350,7 @@ impl<'a> Sweeps<'a> {
         let reserved = run.time_left().map(|t| t.mul_f64(1.0 - TUNE_SHARE));
         for (at, &f) in columns.iter().enumerate() {
             run.report("tuning", at as u64, columns.len() as u64, "");
-            if run.time_left().zip(reserved).is_some_and(|(left, reserved)| left < reserved) {
+            if run.is_down_to(reserved) {
                 self.notes.push(format!("the time for tuning was up: {} columns are not tuned", columns.len() - at));
                 break;
             }

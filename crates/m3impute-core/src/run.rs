@@ -178,7 +178,24 @@ impl Run {
 
     /// Whether the budget is spent.
     pub fn is_spent(&self) -> bool {
-        self.time_left() == Some(Duration::ZERO)
+        self.is_down_to(Some(Duration::ZERO))
+    }
+
+    /// Whether no more than `kept` is left of the budget: what was kept for later work has to begin.
+    ///
+    /// ```
+    /// use m3impute_core::Run;
+    /// use std::time::Duration;
+    ///
+    /// let run = Run::new(0, 1)?.within(Duration::from_secs(60));
+    /// assert!(run.is_down_to(Some(Duration::from_secs(60))));
+    /// assert!(!run.is_down_to(Some(Duration::from_secs(6))));
+    /// // Without a budget it is never late.
+    /// assert!(!Run::new(0, 1)?.is_down_to(None));
+    /// # Ok::<(), m3impute_core::Error>(())
+    /// ```
+    pub fn is_down_to(&self, kept: Option<Duration>) -> bool {
+        self.time_left().zip(kept).is_some_and(|(left, kept)| left <= kept)
     }
 
     /// Runs parallel work on the run's own pool.

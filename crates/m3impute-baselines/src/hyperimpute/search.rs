@@ -109,7 +109,6 @@ pub fn search(
     let mut chains: Vec<Chain> = (0..params.folds_for(data.rows)).map(|k| Chain::new(data, columns, k, run)).collect();
     let mut kept: Vec<Vec<Recipe>> = vec![candidates; w];
     let reserved = run.time_left().map(|t| t.mul_f64(1.0 - SEARCH_SHARE));
-    let late = |run: &Run| run.time_left().zip(reserved).is_some_and(|(left, reserved)| left < reserved);
     let mut before: Option<(f64, Found)> = None;
     let most = if open.len() > 1 { params.sweeps } else { 1 };
     for sweep in 0..most {
@@ -119,8 +118,11 @@ pub fn search(
             run.report("search", (sweep * searched.len() + at) as u64, (most * searched.len()) as u64, "");
             run.check()?;
             let index = (sweep * w + f) as u64 * 64;
-            let mut trials =
-                if late(run) { None } else { trials(&chains, &kept[f], f, &tasks[f], &levels, params, run, index)? };
+            let mut trials = if run.is_down_to(reserved) {
+                None
+            } else {
+                trials(&chains, &kept[f], f, &tasks[f], &levels, params, run, index)?
+            };
             let Some(trials) = &mut trials else {
                 let left = searched.len() - at;
                 if sweep == 0 {

@@ -76,7 +76,7 @@ pub fn train(
     let mut step = 0;
     while step < training.steps && pupils.iter().any(|p| !p.done) {
         run.check()?;
-        if run.time_left().zip(reserve).is_some_and(|(left, reserve)| left <= reserve) {
+        if run.is_down_to(reserve) {
             notes.push(format!("the time was spent after {step} of {} steps", training.steps));
             break;
         }

@@ -214,7 +214,7 @@ impl Model {
     fn learn_kinds(&mut self, grid: &Grid, trials: &mut [Trial], heard: &mut [Heard], run: &Run) -> Result<()> {
         let grids: Vec<&Grid> = trials.iter().map(|trial| &trial.grid).chain([grid]).collect();
         let kept = run.time_left().map(|left| left.mul_f64(1.0 - KINDS_SHARE));
-        let go_on = || run.check().is_ok() && !is_late(run, kept);
+        let go_on = || run.check().is_ok() && !run.is_down_to(kept);
         let learnt: Vec<Option<Kinds>> = run.install(|| {
             (0..grids.len() * WAYS.len())
                 .into_par_iter()
@@ -258,7 +258,7 @@ impl Model {
             let Some(world) = self.world(grid, held, &first, kept, run)? else { return Ok(too_late) };
             worlds.push(world);
             let needed = started.elapsed().mul_f64((count - k - 1) as f64 + self.nets.len() as f64);
-            if is_late(run, kept.map(|kept| kept + needed)) {
+            if run.is_down_to(kept.map(|kept| kept + needed)) {
                 return Ok(too_late);
             }
         }
@@ -296,7 +296,7 @@ impl Model {
         let groups = m.min(GROUPS);
         let mut without = Vec::with_capacity(groups);
         for group in 0..groups {
-            if is_late(run, kept) {
+            if run.is_down_to(kept) {
                 return Ok(None);
             }
             let mut hidden = grid.clone();
@@ -370,7 +370,7 @@ impl Model {
         for f in 0..m {
             let column = &self.columns[f];
             for (w, (world, learners)) in worlds.iter().zip(&mut learners).enumerate() {
-                if run.is_spent() || is_late(run, reserve) {
+                if run.is_down_to(reserve) {
                     return Ok(None);
                 }
                 let z = if order == Order::Together { &world.without[f % groups] } else { &world.plain };
@@ -430,11 +430,6 @@ fn anything_known(gains: &[f64]) -> bool {
     let together = gains.iter().sum::<f64>() / count.max(1.0).sqrt();
     // One in twenty, were nothing known: each of two ways, by the bound exp(-z^2 / 2) / 2 on what is above z.
     gains.is_empty() || together > 1.645 || gains.iter().any(|&z| z > (2.0 * (10.0 * count).ln()).sqrt())
-}
-
-/// Whether less than `kept` is left of a limited time.
-fn is_late(run: &Run, kept: Option<Duration>) -> bool {
-    run.time_left().zip(kept).is_some_and(|(left, kept)| left < kept)
 }
 
 /// Weights that believe one opinion alone.
