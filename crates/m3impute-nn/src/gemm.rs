@@ -1,21 +1,24 @@
 //! Matrix products on one thread: the block that everything else is cut into.
 //!
 //! Rows are cut into fixed blocks whose operands stay in the second-level cache, and the work that follows a product is
-//! done while its block is still there. Products go to the crate `matrixmultiply`, which brings two small crates and builds
-//! in seconds; where the processor has 512-bit instructions to [`tiles`], which copies less. One thread, GFLOPS, best of half
-//! a second (`gemm` 0.19 with its feature `x86-v4`, which brings some forty crates, was measured another day):
+//! done while its block is still there. On x86-64 products go to [`tiles`], which copies little; elsewhere to the crate
+//! `matrixmultiply`, which brings two small crates and builds in seconds. One thread, GFLOPS: with 512-bit instructions
+//! the best of half a second, with 256-bit ones (another machine) the best of six times 80 ms in turns (`gemm` 0.19 with
+//! its feature `x86-v4`, which brings some forty crates, was measured another day):
 //!
-//! | product | `matrixmultiply` 0.3.11 | `gemm` | `tiles` |
-//! | --- | --- | --- | --- |
-//! | `x w^T`, [256, 128] x [128, 128] | 143 | 159 | 154 |
-//! | `x w`, [256, 128] x [128, 128] | 143 | | 168 |
-//! | `dy^T x`, [128, 256] x [256, 128] | 145 | 163 | 150 |
-//! | `x w`, [512, 64] x [64, 64] | 124 | 145 | 170 |
-//! | `dy^T x`, [64, 512] x [512, 64] | 126 | | 162 |
-//! | `x w`, [1024, 32] x [32, 32] | 101 | | 160 |
-//! | `dy^T x`, [32, 1024] x [1024, 32] | 105 | | 165 |
+//! | product | 512 bits: `matrixmultiply` 0.3.11 | `gemm` | `tiles` | 256 bits: `matrixmultiply` | `tiles` |
+//! | --- | --- | --- | --- | --- | --- |
+//! | `x w^T`, [256, 128] x [128, 128] | 143 | 159 | 154 | 71 | 81 |
+//! | `x w`, [256, 128] x [128, 128] | 143 | | 168 | 76 | 90 |
+//! | `dy^T x`, [128, 256] x [256, 128] | 145 | 163 | 150 | 78 | 77 |
+//! | `x w`, [512, 64] x [64, 64] | 124 | 145 | 170 | 69 | 84 |
+//! | `dy^T x`, [64, 512] x [512, 64] | 126 | | 162 | 72 | 68 |
+//! | `x w`, [512, 48] x [48, 48] | | | | 61 | 83 |
+//! | `dy^T x`, [48, 512] x [512, 48] | | | | 74 | 79 |
+//! | `x w`, [1024, 32] x [32, 32] | 101 | | 160 | 48 | 81 |
+//! | `dy^T x`, [32, 1024] x [1024, 32] | 105 | | 165 | 60 | 52 |
 
-#[cfg(all(target_arch = "x86_64", avx512))]
+#[cfg(target_arch = "x86_64")]
 mod tiles;
 
 use std::cell::RefCell;
@@ -87,11 +90,18 @@ pub(crate) fn tn(write: Write, (m, k, n): (usize, usize, usize), a: &[f32], b: &
 
 /// `out (+)= a b` with `a` [m, k] and `b` [k, n], whose next row and next column are so far away, and row-major `out`.
 fn multiply(write: Write, (m, k, n): (usize, usize, usize), a: Strided<'_>, b: Strided<'_>, out: &mut [f32]) {
-    #[cfg(all(target_arch = "x86_64", avx512))]
-    if m * k * n > 0 && crate::simd::has_avx512() {
-        #[allow(unsafe_code)]
-        // SAFETY: the instructions were detected on this processor.
-        return unsafe { tiles::multiply(write, (m, k, n), a, b, out) };
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    if m * k * n > 0 {
+        #[cfg(avx512)]
+        if crate::simd::has_avx512() {
+            // SAFETY: the instructions were detected on this processor.
+            return unsafe { tiles::multiply::<std::arch::x86_64::__m512>(write, (m, k, n), a, b, out) };
+        }
+        if crate::simd::has_avx2() {
+            // SAFETY: the instructions were detected on this processor.
+            return unsafe { tiles::multiply::<std::arch::x86_64::__m256>(write, (m, k, n), a, b, out) };
+        }
     }
     by_crate(write, (m, k, n), a, b, out);
 }

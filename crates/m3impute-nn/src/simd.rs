@@ -9,7 +9,8 @@
 /// Declares a function that runs the best version of its body for this processor.
 ///
 /// The body must be written so that every element is computed by the same operations whatever the vector
-/// width: use the fixed-lane sums of [`crate::lanes`] for reductions.
+/// width: use the fixed-lane sums of [`crate::lanes`] for reductions. Its work is done in plain loops: a closure that is
+/// handed to an iterator may be compiled apart, for the baseline, where a fused multiply-add is a call of the library.
 macro_rules! kernel {
     (
         $(#[$meta:meta])*
