@@ -126,10 +126,11 @@ impl Pupil<'_> {
         let mut error = 0.0;
         let mut count = 0;
         let rows = rows_at_a_time(grid);
+        let mut tape = Tape::inference();
         for from in (0..grid.n).step_by(rows) {
             run.check()?;
             let part = from..(from + rows).min(grid.n);
-            let said = say_rows(&[(network, &params, lines)], columns, grid, part.clone(), &self.judged);
+            let said = say_rows(&mut tape, &[(network, &params, lines)], columns, grid, part.clone(), &self.judged);
             for (f, [answers, point]) in said.iter().enumerate() {
                 let column = &columns[f];
                 let asked = part.clone().map(|i| i * grid.m + f).filter(|&at| self.judged[at]);
@@ -164,9 +165,10 @@ pub fn say(nets: &[&Net], columns: &[Column], grid: &Grid, asked: &[bool], run: 
     let parts: Vec<Result<Vec<Voices>>> = run.install(|| {
         starts
             .par_iter()
-            .map(|&from| {
+            // A tape keeps its memory for the next rows.
+            .map_init(Tape::inference, |tape, &from| {
                 run.check()?;
-                Ok(alone(|| say_rows(&nets, columns, grid, from..(from + rows).min(grid.n), asked)))
+                Ok(alone(|| say_rows(tape, &nets, columns, grid, from..(from + rows).min(grid.n), asked)))
             })
             .collect()
     });
@@ -185,6 +187,7 @@ fn rows_at_a_time(grid: &Grid) -> usize {
 }
 
 fn say_rows(
+    tape: &mut Tape,
     nets: &[(&Network, &Params, &Lines)],
     columns: &[Column],
     grid: &Grid,
@@ -201,32 +204,36 @@ fn say_rows(
         rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
     };
     let (shown, wanted) = (of(&grid.observed), of(asked));
-    let mut tape = Tape::inference();
     let mut points: Vec<f32> = Vec::new();
-    let mut shares: Vec<Vec<f32>> = Vec::new();
+    let mut shares: Vec<f32> = Vec::new(); // [t, most answers]
     let mut targets = Vec::new();
+    let most = columns.iter().map(Column::answers).max().unwrap_or(1);
     let part = 1.0 / nets.len() as f32;
     for &(network, params, lines) in nets {
         let batch = Batch::new(grid, &rows, columns, lines, &shown, |at| wanted[at]);
         tape.reset();
-        let mut pass = Pass::new(&mut tape, params);
+        let mut pass = Pass::new(tape, params);
         let Answer { point, logits } = network.answer(&mut pass, &batch);
         let (said, logits) = (pass.tape.value(point).as_slice(), pass.tape.value(logits));
         if targets.is_empty() {
             targets = batch.target_column.targets().to_vec();
             points = vec![0.0; targets.len()];
-            shares = targets.iter().map(|&f| vec![0.0; columns[f as usize].answers()]).collect();
+            shares = vec![0.0; targets.len() * most];
         }
-        for (t, shares) in shares.iter_mut().enumerate() {
+        let mut raised = vec![0.0; most];
+        for (t, (shares, &f)) in shares.chunks_exact_mut(most).zip(&targets).enumerate() {
             points[t] += part * said[t];
-            add_softmax(&logits.row(t)[..shares.len()], part, shares);
+            let answers = columns[f as usize].answers();
+            add_softmax(&logits.row(t)[..answers], part, &mut raised, shares);
         }
     }
-    for ((&f, point), shares) in targets.iter().zip(points).zip(shares) {
+    for ((&f, point), shares) in targets.iter().zip(points).zip(shares.chunks_exact(most)) {
         let voices = &mut voices[f as usize];
-        match &columns[f as usize] {
+        let column = &columns[f as usize];
+        let shares = &shares[..column.answers()];
+        match column {
             Column::Number { bins, few: false, .. } => {
-                let [low, median, high] = [0.16, 0.5, 0.84].map(|q| bins.quantile(&shares, q));
+                let [low, median, high] = [0.16, 0.5, 0.84].map(|q| bins.quantile(shares, q));
                 let spread = (high - low) / 2.0;
                 voices[0].extend([median, spread]);
                 voices[1].extend([point, spread]);
@@ -237,10 +244,13 @@ fn say_rows(
     voices
 }
 
-fn add_softmax(logits: &[f32], part: f32, sum: &mut [f32]) {
+/// Adds a part of the shares that these logits mean to `sum`; `raised` is room to work in.
+fn add_softmax(logits: &[f32], part: f32, raised: &mut [f32], sum: &mut [f32]) {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let total: f32 = logits.iter().map(|l| (l - most).exp()).sum();
-    for (sum, l) in sum.iter_mut().zip(logits) {
-        *sum += part * (l - most).exp() / total;
+    let raised = &mut raised[..logits.len()];
+    raised.iter_mut().zip(logits).for_each(|(raised, l)| *raised = (l - most).exp());
+    let total: f32 = raised.iter().sum();
+    for (sum, raised) in sum.iter_mut().zip(raised) {
+        *sum += part * *raised / total;
     }
 }

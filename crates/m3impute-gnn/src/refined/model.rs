@@ -75,10 +75,8 @@ impl Model {
         let m = grid.m;
         let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
         let mut z = grid.x.clone();
-        if self.first.iter().any(|&c| c < KINDS) {
-            let voices = ensemble::say(&first.nets, &self.columns, grid, &asked, run)?;
-            self.put_voices(&mut z, grid, &voices);
-        }
+        let voices = self.hear_nets(&first.nets, grid, |at| asked[at] && self.first[at % m] < KINDS, run)?;
+        self.put_voices(&mut z, grid, &voices);
         for (way, kinds) in first.kinds.iter().enumerate() {
             let believed = |at: usize| asked[at] && self.first[at % m] == KINDS + way;
             if let Some(said) = self.hear_kinds(kinds.as_ref(), grid, believed, run)? {
@@ -86,6 +84,15 @@ impl Model {
             }
         }
         Ok(z)
+    }
+
+    /// What networks say of cells; nothing of any column if there are no networks or no such cells.
+    fn hear_nets(&self, nets: &[&Net], grid: &Grid, asked: impl Fn(usize) -> bool, run: &Run) -> Result<Vec<Voices>> {
+        let asked: Vec<bool> = (0..grid.observed.len()).map(asked).collect();
+        if nets.is_empty() || !asked.contains(&true) {
+            return Ok(vec![Voices::default(); grid.m]);
+        }
+        ensemble::say(nets, &self.columns, grid, &asked, run)
     }
 
     /// What is said of cells by those who know kinds of rows; none if there are no such cells.
@@ -101,7 +108,7 @@ impl Model {
         kinds.say(&self.columns, grid, &asked, run).map(Some)
     }
 
-    /// Puts what networks said of all holes into the columns where they are the first.
+    /// Puts what networks said of the holes of columns where they are the first.
     fn put_voices(&self, z: &mut [f32], grid: &Grid, voices: &[Voices]) {
         for (f, voices) in voices.iter().enumerate().filter(|(f, _)| self.first[*f] < KINDS) {
             let rows = open_rows(grid, f, |at| !grid.observed[at]);
@@ -123,12 +130,13 @@ impl Model {
     pub fn say(&self, grid: &Grid, run: &Run) -> Result<Vec<Vec<f32>>> {
         let m = grid.m;
         let asked: Vec<bool> = grid.observed.iter().map(|o| !o).collect();
-        let nets: Vec<&Net> = self.nets.iter().collect();
-        let voices = if nets.is_empty() {
-            vec![Voices::default(); m]
-        } else {
-            ensemble::say(&nets, &self.columns, grid, &asked, run)?
+        // Those who are not believed, and whose answers nobody sees, are not asked.
+        let has_stages = !self.stages.is_empty();
+        let first_of = |f: usize| has_stages.then_some(self.first[f]);
+        let nets_count = |f: usize| {
+            self.weights[f][ANSWERS] > 0.0 || self.weights[f][POINT] > 0.0 || first_of(f).is_some_and(|c| c < KINDS)
         };
+        let voices = self.hear_nets(&self.first().nets, grid, |at| asked[at] && nets_count(at % m), run)?;
         let rows: Vec<Vec<u32>> = (0..m).map(|f| open_rows(grid, f, |at| asked[at])).collect();
         let mut mixed: Vec<Vec<f32>> = (0..m)
             .map(|f| {
@@ -141,13 +149,10 @@ impl Model {
             })
             .collect();
         let mut z = grid.x.clone();
-        if !self.nets.is_empty() {
-            self.put_voices(&mut z, grid, &voices);
-        }
+        self.put_voices(&mut z, grid, &voices);
         for (way, kinds) in self.kinds.iter().enumerate() {
             let weight = |f: usize| self.weights[f][KINDS + way];
-            // Those who are not believed are not asked.
-            let counts = |f: usize| weight(f) > 0.0 || (self.first[f] == KINDS + way && !self.stages.is_empty());
+            let counts = |f: usize| weight(f) > 0.0 || first_of(f) == Some(KINDS + way);
             let Some(said) = self.hear_kinds(kinds.as_ref(), grid, |at| asked[at] && counts(at % m), run)? else {
                 continue;
             };
