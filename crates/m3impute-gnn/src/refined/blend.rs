@@ -3,6 +3,7 @@
 use super::columns::Column;
 use m3impute_baselines::learners::tree::Dice;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// How often a candidate is taken in; the weights are multiples of one over it.
@@ -23,11 +24,60 @@ pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
     (mean, (variance / n).sqrt())
 }
 
+/// How points become one. Shares of answers are always added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Manner {
+    /// By their mean, in which errors cancel out.
+    #[default]
+    Mean,
+    /// By their median, which keeps a value that many of them name, where those are the same again and again.
+    Median,
+}
+
+/// What several say of the same cells of a column, each with its weight, as one opinion of each cell.
+pub fn mixture(column: &Column, manner: Manner, parts: &[(f32, &[f32])]) -> Vec<f32> {
+    let cells = parts.first().map_or(0, |(_, said)| said.len());
+    let mut mixed = vec![0.0; cells];
+    for (weight, said) in parts {
+        mixed.iter_mut().zip(*said).for_each(|(m, said)| *m += weight * said);
+    }
+    if manner == Manner::Median && !column.has_shares() {
+        let mut points = Vec::with_capacity(parts.len());
+        for (i, mixed) in mixed.chunks_exact_mut(column.opinion_width()).enumerate() {
+            points.clear();
+            points.extend(parts.iter().map(|(weight, said)| (said[i * column.opinion_width()], *weight)));
+            mixed[0] = weighted_median(&mut points);
+        }
+    }
+    mixed
+}
+
+/// The value below and above which lies half of the weight; between two values that share it, their middle.
+fn weighted_median(points: &mut [(f32, f32)]) -> f32 {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = points.iter().map(|p| p.1).sum::<f32>() / 2.0;
+    let mut below = 0.0;
+    for (i, (point, weight)) in points.iter().enumerate() {
+        below += weight;
+        if (below - half).abs() < 1e-4 * half {
+            let next = points.get(i + 1).map_or(*point, |next| next.0);
+            return (point + next) / 2.0;
+        }
+        if below > half {
+            return *point;
+        }
+    }
+    points.last().map_or(0.0, |last| last.0)
+}
+
 /// Whom held-out cells believe.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// The weight of each candidate.
     pub weights: Vec<f32>,
+    /// How what they say becomes one.
+    pub manner: Manner,
     /// What the mixture says of each cell, by the halves that it had no part in.
     pub said: Vec<f32>,
 }
@@ -36,7 +86,7 @@ impl Chosen {
     /// Half of this, and half of other weights, with what those say of each cell.
     pub fn half_and(&self, weights: &[f32], said: &[f32]) -> Chosen {
         let half = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
-        Chosen { weights: half(&self.weights, weights), said: half(&self.said, said) }
+        Chosen { weights: half(&self.weights, weights), manner: self.manner, said: half(&self.said, said) }
     }
 }
 
@@ -77,12 +127,14 @@ impl Heard {
     }
 
     /// The opinions of a mixture, cell by cell.
-    pub fn mixed(&self, column: &Column, weights: &[f32]) -> Vec<f32> {
-        let mut sum = vec![0.0; self.truth.len() * column.opinion_width()];
-        for (said, &weight) in self.said.iter().zip(weights).filter(|(_, w)| **w > 0.0) {
-            sum.iter_mut().zip(said).for_each(|(s, said)| *s += weight * said);
-        }
-        sum
+    pub fn mixed(&self, column: &Column, manner: Manner, weights: &[f32]) -> Vec<f32> {
+        mixture(column, manner, &self.parts(weights, 0..self.truth.len() * column.opinion_width()))
+    }
+
+    /// What those who are believed say in some places, with their weights.
+    fn parts(&self, weights: &[f32], places: std::ops::Range<usize>) -> Vec<(f32, &[f32])> {
+        let believed = self.said.iter().zip(weights).filter(|(_, w)| **w > 0.0);
+        believed.map(|(said, &weight)| (weight, &said[places.clone()])).collect()
     }
 
     /// The same for some of the cells.
@@ -94,8 +146,8 @@ impl Heard {
         Heard { truth: of(&self.truth, 1), said: self.said.iter().map(|said| of(said, width)).collect() }
     }
 
-    /// The mean of what halves of the cells chose.
-    fn by_halves(&self, column: &Column, halves: &[Vec<f32>]) -> Chosen {
+    /// The mean of what halves of the cells chose, mixed in each manner that there is for the column.
+    fn by_halves(&self, column: &Column, halves: &[Vec<f32>]) -> Vec<Chosen> {
         let width = column.opinion_width();
         let mean = |of: &dyn Fn(usize) -> bool| {
             let mut sum = vec![0.0; self.said.len()];
@@ -111,17 +163,18 @@ impl Heard {
             sum
         };
         let weights = mean(&|_| true);
-        let said = |i: usize| {
+        let manners: &[Manner] = if column.has_shares() { &[Manner::Mean] } else { &[Manner::Mean, Manner::Median] };
+        let chosen = |&manner: &Manner| Chosen { weights: weights.clone(), manner, said: Vec::new() };
+        let mut all: Vec<Chosen> = manners.iter().map(chosen).collect();
+        for i in 0..self.truth.len() {
             // A cell that is in all halves had a part in all choices.
             let others = if (0..HALVES).all(|half| is_in(i, half)) { weights.clone() } else { mean(&|h| !is_in(i, h)) };
-            let mut mixed = vec![0.0; width];
-            for (said, weight) in self.said.iter().zip(others).filter(|(_, w)| *w > 0.0) {
-                mixed.iter_mut().zip(&said[i * width..]).for_each(|(m, said)| *m += weight * said);
+            let parts = self.parts(&others, i * width..(i + 1) * width);
+            for chosen in &mut all {
+                chosen.said.extend(mixture(column, chosen.manner, &parts));
             }
-            mixed
-        };
-        let said = (0..self.truth.len()).flat_map(said).collect();
-        Chosen { weights, said }
+        }
+        all
     }
 
     /// Who says something.
@@ -134,8 +187,9 @@ impl Heard {
 type Asked<'a> = (&'a Column, &'a Heard);
 
 /// How much to believe each candidate in each column: the mean of what halves of the cells choose, because what all of them
-/// choose once is chosen by luck where they are few. For the same reason a column listens to those like it.
-pub fn chosen(asked: &[Asked]) -> Vec<Chosen> {
+/// choose once is chosen by luck where they are few. For the same reason a column listens to those like it. Of each column
+/// the mixture in each manner, the mean first.
+pub fn chosen(asked: &[Asked]) -> Vec<Vec<Chosen>> {
     let able: Vec<Vec<usize>> = asked.iter().map(|(column, heard)| heard.able(column)).collect();
     // Columns are alike if the same candidates say something of them.
     let groups: BTreeSet<&Vec<usize>> = able.iter().collect();
@@ -229,17 +283,46 @@ mod tests {
         let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
         let said = |shift: f32| truth.iter().flat_map(|t| [t + shift, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: vec![said(0.1), said(-0.1), said(0.9), Vec::new()], truth: truth.clone() };
-        let Chosen { weights, .. } = chosen(&[(&column(), &heard)]).remove(0);
+        let Chosen { weights, .. } = chosen(&[(&column(), &heard)]).remove(0).remove(0);
         assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
-        let mixed = heard.mixed(&column(), &weights);
+        let mixed = heard.mixed(&column(), Manner::Mean, &weights);
         assert!(mean_and_error(&heard.measured(&column(), &mixed, Column::error)).0 < 1e-6);
         assert_eq!(heard.error(&column(), 3), None);
-        assert!((heard.mixed(&column(), &weights)[0] - truth[0]).abs() < 1e-6);
+        assert!((heard.mixed(&column(), Manner::Mean, &weights)[0] - truth[0]).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_median_keeps_the_value_that_most_of_the_weight_names_and_a_mean_does_not() {
+        let said: [[f32; 4]; 3] = [[0.0, 0.1, 0.2, 0.1], [0.0, 0.3, 0.4, 0.1], [0.8, 0.1, 0.6, 0.1]];
+        let of = |weights: [f32; 3], manner: Manner| {
+            let parts: Vec<(f32, &[f32])> = weights.into_iter().zip(said.iter().map(|s| &s[..])).collect();
+            mixture(&column(), manner, &parts)
+        };
+        let close = |a: Vec<f32>, b: [f32; 4]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+        assert!(close(of([0.5, 0.25, 0.25], Manner::Mean), [0.2, 0.15, 0.35, 0.1]));
+        // Half of the weight lies at 0.2 or below: between it and the next. Spreads are those of the mean.
+        assert!(close(of([0.5, 0.25, 0.25], Manner::Median), [0.0, 0.15, 0.3, 0.1]));
+        assert!(close(of([0.25, 0.25, 0.5], Manner::Median), [0.4, 0.15, 0.5, 0.1]));
+        assert!(close(of([0.125, 0.25, 0.625], Manner::Median), [0.8, 0.15, 0.6, 0.1]));
+    }
+
+    #[test]
+    fn shares_have_no_median() {
+        let values: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i % 2 == 0))).collect();
+        let few = Column::of(&values, Meaning::Number, (4, 8));
+        let parts: [(f32, &[f32]); 2] = [(0.75, &[0.5, 0.5]), (0.25, &[1.0, 0.0])];
+        assert_eq!(mixture(&few, Manner::Median, &parts), [0.625, 0.375]);
+        let heard = Heard { truth: vec![0.0; 40], said: vec![[0.5, 0.5].repeat(40), [1.0, 0.0].repeat(40)] };
+        assert_eq!(chosen(&[(&few, &heard)])[0].len(), 1);
+        let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
+        let heard = Heard { said: vec![truth.iter().flat_map(|t| [*t, 0.1]).collect()], truth };
+        let manners: Vec<Manner> = chosen(&[(&column(), &heard)])[0].iter().map(|c| c.manner).collect();
+        assert_eq!(manners, [Manner::Mean, Manner::Median]);
     }
 
     #[test]
     fn half_of_a_choice_leaves_the_other_half_to_others() {
-        let chosen = Chosen { weights: vec![0.0, 1.0], said: vec![0.75, 0.25] };
+        let chosen = Chosen { weights: vec![0.0, 1.0], manner: Manner::Mean, said: vec![0.75, 0.25] };
         let half = chosen.half_and(&[1.0, 0.0], &[0.25, 0.25]);
         assert_eq!((half.weights, half.said), (vec![0.5, 0.5], vec![0.5, 0.25]));
     }
@@ -251,7 +334,7 @@ mod tests {
         let said =
             |knows: usize| (0..100).flat_map(|i| [if i == knows { truth[i] } else { 2.0 }, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: (0..100).map(said).collect(), truth: truth.clone() };
-        let Chosen { weights, said } = chosen(&[(&column(), &heard)]).remove(0);
+        let Chosen { weights, said, .. } = chosen(&[(&column(), &heard)]).remove(0).remove(0);
         assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{weights:?}");
         assert!(said.iter().all(|e| e.is_finite()));
     }
@@ -262,9 +345,9 @@ mod tests {
         let truth = vec![0.5_f32; 20];
         let said = |lucky: usize| (0..20).flat_map(|i| [if i == lucky { 0.5 } else { 0.1 }, 0.1]).collect::<Vec<f32>>();
         let heard = Heard { said: (0..20).map(said).collect(), truth };
-        let Chosen { weights, said } = chosen(&[(&column(), &heard)]).remove(0);
+        let Chosen { weights, said, .. } = chosen(&[(&column(), &heard)]).remove(0).remove(0);
         let error = |said: &[f32]| mean_and_error(&heard.measured(&column(), said, Column::error)).0;
-        let (chosen, honest) = (error(&heard.mixed(&column(), &weights)), error(&said));
+        let (chosen, honest) = (error(&heard.mixed(&column(), Manner::Mean, &weights)), error(&said));
         assert!(chosen < 0.3805 && honest > 0.395, "{chosen} {honest}");
     }
 }

@@ -1,6 +1,6 @@
 //! How far opinions may be trusted: what held-out cells say of their spread.
 
-use super::blend::Heard;
+use super::blend::{Heard, Manner};
 use super::columns::Column;
 use m3impute_core::beliefs::{LEVELS, around_median};
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,9 @@ pub enum Calibration {
 
 impl Calibration {
     /// From the opinions of a mixture on held-out cells.
-    pub fn of(column: &Column, heard: &Heard, weights: &[f32], typical: &[f32]) -> Calibration {
+    pub fn of(column: &Column, heard: &Heard, (manner, weights): (Manner, &[f32]), typical: &[f32]) -> Calibration {
         let width = column.opinion_width();
-        let mixed = heard.mixed(column, weights);
+        let mixed = heard.mixed(column, manner, weights);
         let cells = || mixed.chunks_exact(width).zip(&heard.truth);
         if column.has_shares() {
             // The least softening with which the middle of the probability holds as many cells as it says.
@@ -127,7 +127,9 @@ mod tests {
         // The truth lies up to one spread away on both sides, evenly.
         let truth: Vec<f32> = (0..=100).map(|i| 0.5 + 0.2 * (i as f32 - 50.0) / 50.0).collect();
         let heard = Heard { said: vec![[0.5, 0.2].repeat(truth.len())], truth };
-        let Calibration::Spread { quantiles, .. } = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.3]) else {
+        let Calibration::Spread { quantiles, .. } =
+            Calibration::of(&column, &heard, (Manner::Mean, &[1.0]), &[0.5, 0.3])
+        else {
             panic!()
         };
         let at = |level: f64| quantiles[LEVELS.iter().position(|l| *l == level).unwrap()];
@@ -141,7 +143,9 @@ mod tests {
         let truth: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i < 70))).collect();
         // Sure of 1, which is true seven times in ten.
         let heard = Heard { said: vec![[0.0, 1.0].repeat(100)], truth };
-        let Calibration::Softened(soft) = Calibration::of(&column, &heard, &[1.0], &[0.5, 0.5]) else { panic!() };
+        let Calibration::Softened(soft) = Calibration::of(&column, &heard, (Manner::Mean, &[1.0]), &[0.5, 0.5]) else {
+            panic!()
+        };
         // From there on 1.0, both values, is nearer to 0.9 than 0.75.
         assert_eq!(soft, 0.5);
     }

@@ -1,5 +1,6 @@
 //! The refined model in a model file.
 
+use super::blend::Manner;
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::Net;
@@ -37,6 +38,9 @@ struct State {
     first: Vec<usize>,
     typical: Vec<Vec<f32>>,
     weights: Vec<Vec<f32>>,
+    /// In older files all are means.
+    #[serde(default)]
+    manners: Vec<Manner>,
     opinions: Vec<Opinions>,
     calibration: Vec<Calibration>,
     /// How columns are bent for kinds of rows, taken in each way. Older files have none.
@@ -125,6 +129,7 @@ impl MatrixModel for FittedM3 {
             first: model.first.clone(),
             typical: model.typical.clone(),
             weights: model.weights.clone(),
+            manners: model.manners.clone(),
             opinions: model.opinions.clone(),
             calibration: model.calibration.clone(),
             kinds: model.kinds.iter().map(|kinds| kinds.as_ref().map(|k| k.bends.clone())).collect(),
@@ -172,10 +177,22 @@ impl MatrixModel for FittedM3 {
             }
             stages.push(Stage { order: stage.order, learners, sources: stage.sources.clone() });
         }
-        let State { shape, columns, first, typical, weights, opinions, calibration, .. } = state;
+        let State { shape, columns, first, typical, weights, manners, opinions, calibration, .. } = state;
         Ok(FittedM3 {
             rulers,
-            model: Model { shape, columns, nets, first, kinds, stages, typical, weights, opinions, calibration },
+            model: Model {
+                shape,
+                columns,
+                nets,
+                first,
+                kinds,
+                stages,
+                typical,
+                weights,
+                manners,
+                opinions,
+                calibration,
+            },
         })
     }
 }
@@ -185,6 +202,9 @@ impl State {
     fn add_what_is_new(&mut self, m: usize) {
         if self.first.is_empty() {
             self.first = self.by_point.iter().map(|&point| if point { POINT } else { ANSWERS }).collect();
+        }
+        if self.manners.is_empty() {
+            self.manners = vec![Manner::Mean; m];
         }
         if self.kinds.is_empty() {
             self.kinds = vec![None; WAYS.len()];
@@ -219,6 +239,7 @@ impl State {
             self.first.len(),
             self.typical.len(),
             self.weights.len(),
+            self.manners.len(),
             self.opinions.len(),
             self.calibration.len(),
         ];

@@ -1,6 +1,6 @@
 //! Learning, from a table to a model: networks, stages of learners on top of them, and whom to believe.
 
-use super::blend::{Chosen, Heard, chosen as chosen_of, mean_and_error};
+use super::blend::{Chosen, Heard, Manner, chosen as chosen_of, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Voices};
@@ -52,6 +52,8 @@ const CLEARLY: f64 = 0.9;
 struct Compared {
     /// The mixture.
     chosen: Chosen,
+    /// Its losses, cell by cell.
+    losses: Vec<f64>,
     /// What the mixture gains on average, in standard errors.
     surely: f64,
 }
@@ -97,6 +99,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         stages: Vec::new(),
         typical,
         weights: Vec::new(),
+        manners: Vec::new(),
         opinions: Vec::new(),
         calibration: Vec::new(),
         nets,
@@ -149,44 +152,44 @@ impl Model {
         let typical = only(TYPICAL, opinions);
         let compare = |chosen: Chosen, heard: &Heard, column: &Column| {
             let plain = heard.measured(column, &heard.said[TYPICAL], Column::loss);
-            let mixed = heard.measured(column, &chosen.said, Column::loss);
-            let gains: Vec<f64> = plain.iter().zip(&mixed).map(|(plain, mixed)| plain - mixed).collect();
-            let (gain, off) = mean_and_error(&gains);
-            // Without a spread a gain is sure, and none is none.
-            let surely = if gain == 0.0 { 0.0 } else { gain / off };
-            Compared { chosen, surely }
+            let losses = heard.measured(column, &chosen.said, Column::loss);
+            let surely = gain_in_errors(&plain, &losses);
+            Compared { chosen, losses, surely }
         };
         let tellable: Vec<(&Column, &Heard)> =
             self.columns.iter().zip(&heard).filter(|(_, heard)| heard.truth.len() >= ENOUGH).collect();
         let mut chosen = run.install(|| chosen_of(&tellable)).into_iter();
-        let compared: Vec<Option<Compared>> = (heard.iter().zip(&self.columns))
+        // Of each column that can be told of, the mixture in each manner, the mean first.
+        let compared: Vec<Vec<Compared>> = (heard.iter().zip(&self.columns))
             .map(|(h, column)| {
                 let chosen = (h.truth.len() >= ENOUGH).then(|| chosen.next().expect("one for each column"));
-                chosen.map(|chosen| compare(chosen, h, column))
+                chosen.into_iter().flatten().map(|chosen| compare(chosen, h, column)).collect()
             })
             .collect();
-        let known = anything_known(&compared.iter().flatten().map(|c| c.surely).collect::<Vec<f64>>());
+        let known = anything_known(&compared.iter().filter_map(|c| Some(c.first()?.surely)).collect::<Vec<f64>>());
         for (f, (heard, compared)) in heard.into_iter().zip(compared).enumerate() {
             let column = &self.columns[f];
             // What does not do better, by a standard error, is not worth the risk; half of it may be.
             let is_sure = |c: &Compared| known && c.surely > 1.0;
-            let fallback = if compared.is_some() { typical.clone() } else { self.usual_weights(f) };
-            let believed = compared.and_then(|whole| {
-                if is_sure(&whole) {
-                    return Some(whole);
-                }
-                let half = whole.chosen.half_and(&typical, &heard.said[TYPICAL]);
-                Some(compare(half, &heard, column)).filter(is_sure)
-            });
-            let Chosen { weights, said } = match believed {
+            let fallback = if compared.is_empty() { self.usual_weights(f) } else { typical.clone() };
+            let half = compared.first().map(|mean| mean.chosen.half_and(&typical, &heard.said[TYPICAL]));
+            // The median has to be better than the mean as surely.
+            let is_better = |a: &Compared, b: &Compared| gain_in_errors(&a.losses, &b.losses) > 1.0;
+            let whole = compared.into_iter().filter(is_sure).reduce(|a, b| if is_better(&a, &b) { b } else { a });
+            let half = || half.map(|half| compare(half, &heard, column)).filter(is_sure);
+            let Chosen { weights, manner, said } = match whole.or_else(half) {
                 Some(compared) => compared.chosen,
-                None => Chosen { said: heard.mixed(column, &fallback), weights: fallback },
+                None => {
+                    let said = heard.mixed(column, Manner::Mean, &fallback);
+                    Chosen { weights: fallback, manner: Manner::Mean, said }
+                }
             };
             let alone = (0..opinions).map(|c| heard.error(column, c)).collect();
             let (mixed, _) = mean_and_error(&heard.measured(column, &said, Column::error));
             self.opinions.push(Opinions { cells: heard.truth.len(), mixed, alone });
-            self.calibration.push(Calibration::of(column, &heard, &weights, &self.typical[f]));
+            self.calibration.push(Calibration::of(column, &heard, (manner, &weights), &self.typical[f]));
             self.weights.push(weights);
+            self.manners.push(manner);
         }
         self.forget_the_unheard();
     }
@@ -432,6 +435,14 @@ fn anything_known(gains: &[f64]) -> bool {
     gains.is_empty() || together > 1.645 || gains.iter().any(|&z| z > (2.0 * (10.0 * count).ln()).sqrt())
 }
 
+/// What is gained on average from some losses to others of the same cells, in standard errors.
+fn gain_in_errors(from: &[f64], to: &[f64]) -> f64 {
+    let gains: Vec<f64> = from.iter().zip(to).map(|(from, to)| from - to).collect();
+    let (gain, off) = mean_and_error(&gains);
+    // Without a spread a gain is sure, and none is none.
+    if gain == 0.0 { 0.0 } else { gain / off }
+}
+
 /// Weights that believe one opinion alone.
 fn only(opinion: usize, of: usize) -> Vec<f32> {
     (0..of).map(|c| f32::from(u8::from(c == opinion))).collect()
@@ -547,6 +558,15 @@ mod tests {
         assert!(anything_known(&[4.0, -1.0, -1.0, -1.0]), "one column that is surely known");
         assert!(anything_known(&[1.2, 0.9, 1.1, 1.3]), "all a little");
         assert!(anything_known(&[]), "too few cells to tell: the usual weights stand");
+    }
+
+    #[test]
+    fn a_gain_is_counted_in_standard_errors() {
+        assert_eq!(gain_in_errors(&[1.0, 2.0], &[1.0, 2.0]), 0.0);
+        assert_eq!(gain_in_errors(&[1.0, 2.0], &[0.5, 1.5]), f64::INFINITY);
+        // Gains of 1 and 3: a mean of 2, a deviation of 1, over the root of two cells.
+        assert!((gain_in_errors(&[2.0, 4.0], &[1.0, 1.0]) - 2.0 * 2f64.sqrt()).abs() < 1e-9);
+        assert!(gain_in_errors(&[1.0, 1.0], &[2.0, 4.0]) < 0.0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What was learnt, and what it says of a row: networks, kinds of rows and stages of learners, mixed column by column.
 
+use super::blend::{Manner, mixture};
 use super::calibrate::Calibration;
 use super::columns::Column;
 use super::ensemble::{self, Net, Voices};
@@ -52,6 +53,8 @@ pub struct Model {
     pub typical: Vec<Vec<f32>>,
     /// How much each opinion counts, `[m][opinions]`.
     pub weights: Vec<Vec<f32>>,
+    /// How what they say becomes one, `[m]`.
+    pub manners: Vec<Manner>,
     /// How good the opinions are, `[m]`.
     pub opinions: Vec<Opinions>,
     /// How a mixed opinion becomes a distribution, `[m]`.
@@ -138,18 +141,16 @@ impl Model {
         };
         let voices = self.hear_nets(&self.first().nets, grid, |at| asked[at] && nets_count(at % m), run)?;
         let rows: Vec<Vec<u32>> = (0..m).map(|f| open_rows(grid, f, |at| asked[at])).collect();
-        let mut mixed: Vec<Vec<f32>> = (0..m)
-            .map(|f| {
-                let mut sum = vec![0.0; rows[f].len() * self.columns[f].opinion_width()];
-                let typical = self.typical[f].repeat(rows[f].len());
-                add(&mut sum, self.weights[f][TYPICAL], &typical);
-                add(&mut sum, self.weights[f][ANSWERS], &voices[f][0]);
-                add(&mut sum, self.weights[f][POINT], &voices[f][1]);
-                sum
-            })
-            .collect();
         let mut z = grid.x.clone();
         self.put_voices(&mut z, grid, &voices);
+        // What is said by those who are believed, with their weights.
+        let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
+        for (f, [answers, point]) in voices.into_iter().enumerate() {
+            let typical = self.typical[f].repeat(rows[f].len());
+            let said = [(TYPICAL, typical), (ANSWERS, answers), (POINT, point)];
+            let believed = said.into_iter().filter(|(c, _)| self.weights[f][*c] > 0.0);
+            parts[f].extend(believed.map(|(c, said)| (self.weights[f][c], said)));
+        }
         for (way, kinds) in self.kinds.iter().enumerate() {
             let weight = |f: usize| self.weights[f][KINDS + way];
             let counts = |f: usize| weight(f) > 0.0 || first_of(f) == Some(KINDS + way);
@@ -157,28 +158,26 @@ impl Model {
                 continue;
             };
             self.put_kinds(&mut z, grid, way, &said);
-            for (f, said) in said.iter().enumerate() {
-                add(&mut mixed[f], weight(f), said);
+            for (f, said) in said.into_iter().enumerate().filter(|(f, _)| weight(*f) > 0.0) {
+                parts[f].push((weight(f), said));
             }
         }
         for (s, stage) in self.stages.iter().enumerate() {
             let weight = |f: usize, which: usize| self.weights[f][STAGES + LEARNERS * s + which];
             let wanted = |f, which| weight(f, which) > 0.0;
             stage.answer(&mut z, &self.columns, &rows, wanted, run, |f, which, said| {
-                add(&mut mixed[f], weight(f, which), said);
+                parts[f].push((weight(f, which), said.to_vec()));
             })?;
         }
-        Ok(mixed)
+        let mixed = (0..m).map(|f| {
+            let parts: Vec<(f32, &[f32])> = parts[f].iter().map(|(weight, said)| (*weight, &said[..])).collect();
+            mixture(&self.columns[f], self.manners[f], &parts)
+        });
+        Ok(mixed.collect())
     }
 }
 
 /// The rows whose cell in column `f` is one of those.
 pub(super) fn open_rows(grid: &Grid, f: usize, open: impl Fn(usize) -> bool) -> Vec<u32> {
     (0..grid.n).filter(|i| open(i * grid.m + f)).map(|i| i as u32).collect()
-}
-
-fn add(sum: &mut [f32], weight: f32, said: &[f32]) {
-    if weight > 0.0 {
-        sum.iter_mut().zip(said).for_each(|(s, said)| *s += weight * said);
-    }
 }
