@@ -42,6 +42,11 @@ pub fn mixture(column: &Column, manner: Manner, parts: &[(f32, &[f32])]) -> Vec<
     for (weight, said) in parts {
         mixed.iter_mut().zip(*said).for_each(|(m, said)| *m += weight * said);
     }
+    // Where somebody has nothing to say, the others make up for it.
+    let total: f32 = parts.iter().map(|(weight, _)| weight).sum();
+    if total < 0.99 {
+        mixed.iter_mut().for_each(|m| *m /= total);
+    }
     if manner == Manner::Median && !column.has_shares() {
         let mut points = Vec::with_capacity(parts.len());
         for (i, mixed) in mixed.chunks_exact_mut(column.opinion_width()).enumerate() {
@@ -131,9 +136,10 @@ impl Heard {
         mixture(column, manner, &self.parts(weights, 0..self.truth.len() * column.opinion_width()))
     }
 
-    /// What those who are believed say in some places, with their weights.
+    /// What those who are believed say in some places, with their weights; those who said something of all cells.
     fn parts(&self, weights: &[f32], places: std::ops::Range<usize>) -> Vec<(f32, &[f32])> {
-        let believed = self.said.iter().zip(weights).filter(|(_, w)| **w > 0.0);
+        let most = self.said.iter().map(Vec::len).max().unwrap_or(0);
+        let believed = self.said.iter().zip(weights).filter(|(said, w)| **w > 0.0 && said.len() == most);
         believed.map(|(said, &weight)| (weight, &said[places.clone()])).collect()
     }
 
@@ -304,6 +310,13 @@ mod tests {
         assert!(close(of([0.5, 0.25, 0.25], Manner::Median), [0.0, 0.15, 0.3, 0.1]));
         assert!(close(of([0.25, 0.25, 0.5], Manner::Median), [0.4, 0.15, 0.5, 0.1]));
         assert!(close(of([0.125, 0.25, 0.625], Manner::Median), [0.8, 0.15, 0.6, 0.1]));
+    }
+
+    #[test]
+    fn others_make_up_for_those_who_have_nothing_to_say() {
+        let heard = Heard { truth: vec![0.5; 2], said: vec![vec![0.4, 0.1, 0.6, 0.1], vec![0.9, 0.1], Vec::new()] };
+        let mixed = heard.mixed(&column(), Manner::Mean, &[0.5, 0.25, 0.25]);
+        assert_eq!(mixed, [0.4, 0.1, 0.6, 0.1]);
     }
 
     #[test]

@@ -170,6 +170,10 @@ impl Model {
             })?;
         }
         let mixed = (0..m).map(|f| {
+            if parts[f].is_empty() {
+                // Nobody who is believed has an answer.
+                return self.typical[f].repeat(rows[f].len());
+            }
             let parts: Vec<(f32, &[f32])> = parts[f].iter().map(|(weight, said)| (*weight, &said[..])).collect();
             mixture(&self.columns[f], self.manners[f], &parts)
         });
