@@ -351,7 +351,11 @@ impl<'a> Sweeps<'a> {
         for (at, &f) in columns.iter().enumerate() {
             run.report("tuning", at as u64, columns.len() as u64, "");
             if run.is_down_to(reserved) {
-                self.notes.push(format!("the time for tuning was up: {} columns are not tuned", columns.len() - at));
+                // Without any time left, there is more to be told than this.
+                if !run.is_spent() {
+                    let left = columns.len() - at;
+                    self.notes.push(format!("the time for tuning was up: {left} columns are not tuned"));
+                }
                 break;
             }
             let mut rows = self.shown[f].clone();
