@@ -55,7 +55,8 @@ whole: on hidden cells, and on held-out observed cells, which is what choices go
 within the spread of the seeds.
 """
 TAIL = """
-Rows with seconds and commits: `ablation.csv`, with 16 trees a forest, four more than `fast` has now. Command: `python3 benches/ablation.py --data FOLDER --rows docs/results/ablation.csv`.
+Rows with seconds and commits: `ablation.csv`, with 16 trees a forest, four more than `fast` has now. Command:
+`python3 benches/ablation.py --data FOLDER --rows docs/results/ablation.csv`.
 
 Four more were measured on an earlier state, by changing a copy of its source (`ablation-earlier.csv`; held-out error beside
 that of the whole of then): no residuals, where a layer's change replaces its states, 1.003; squared error of the point 1.010;

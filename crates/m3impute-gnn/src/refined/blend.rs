@@ -25,11 +25,10 @@ pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
 }
 
 /// How points become one. Shares of answers are always added up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Manner {
     /// By their mean, in which errors cancel out.
-    #[default]
     Mean,
     /// By their median, which keeps a value that many of them name, where those are the same again and again.
     Median,
@@ -119,11 +118,13 @@ impl Heard {
     }
 
     fn mean_of(&self, column: &Column, candidate: usize, of: Measure) -> Option<f64> {
-        let said = self.said.get(candidate)?;
-        if said.is_empty() || said.len() != self.truth.len() * column.opinion_width() {
-            return None;
-        }
+        let said = self.said.get(candidate).filter(|said| !said.is_empty() && self.is_whole(column, said))?;
         Some(self.measured(column, said, of).iter().sum::<f64>() / self.truth.len() as f64)
+    }
+
+    /// Whether something was said of every cell.
+    fn is_whole(&self, column: &Column, said: &[f32]) -> bool {
+        said.len() == self.truth.len() * column.opinion_width()
     }
 
     /// How wrong opinions are, cell by cell.
@@ -133,13 +134,13 @@ impl Heard {
 
     /// The opinions of a mixture, cell by cell.
     pub fn mixed(&self, column: &Column, manner: Manner, weights: &[f32]) -> Vec<f32> {
-        mixture(column, manner, &self.parts(weights, 0..self.truth.len() * column.opinion_width()))
+        mixture(column, manner, &self.parts(column, weights, 0..self.truth.len()))
     }
 
-    /// What those who are believed say in some places, with their weights; those who said something of all cells.
-    fn parts(&self, weights: &[f32], places: std::ops::Range<usize>) -> Vec<(f32, &[f32])> {
-        let most = self.said.iter().map(Vec::len).max().unwrap_or(0);
-        let believed = self.said.iter().zip(weights).filter(|(said, w)| **w > 0.0 && said.len() == most);
+    /// What those who are believed say of some cells, with their weights; those who said something of every cell.
+    fn parts(&self, column: &Column, weights: &[f32], cells: std::ops::Range<usize>) -> Vec<(f32, &[f32])> {
+        let places = cells.start * column.opinion_width()..cells.end * column.opinion_width();
+        let believed = self.said.iter().zip(weights).filter(|(said, w)| **w > 0.0 && self.is_whole(column, said));
         believed.map(|(said, &weight)| (weight, &said[places.clone()])).collect()
     }
 
@@ -154,7 +155,6 @@ impl Heard {
 
     /// The mean of what halves of the cells chose, mixed in each manner that there is for the column.
     fn by_halves(&self, column: &Column, halves: &[Vec<f32>]) -> Vec<Chosen> {
-        let width = column.opinion_width();
         let mean = |of: &dyn Fn(usize) -> bool| {
             let mut sum = vec![0.0; self.said.len()];
             let taken: Vec<&Vec<f32>> = halves.iter().enumerate().filter(|(h, _)| of(*h)).map(|(_, w)| w).collect();
@@ -175,7 +175,7 @@ impl Heard {
         for i in 0..self.truth.len() {
             // A cell that is in all halves had a part in all choices.
             let others = if (0..HALVES).all(|half| is_in(i, half)) { weights.clone() } else { mean(&|h| !is_in(i, h)) };
-            let parts = self.parts(&others, i * width..(i + 1) * width);
+            let parts = self.parts(column, &others, i..i + 1);
             for chosen in &mut all {
                 chosen.said.extend(mixture(column, chosen.manner, &parts));
             }

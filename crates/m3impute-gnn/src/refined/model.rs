@@ -145,11 +145,14 @@ impl Model {
         self.put_voices(&mut z, grid, &voices);
         // What is said by those who are believed, with their weights.
         let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
+        let typical = |f: usize| self.typical[f].repeat(rows[f].len());
         for (f, [answers, point]) in voices.into_iter().enumerate() {
-            let typical = self.typical[f].repeat(rows[f].len());
-            let said = [(TYPICAL, typical), (ANSWERS, answers), (POINT, point)];
-            let believed = said.into_iter().filter(|(c, _)| self.weights[f][*c] > 0.0);
-            parts[f].extend(believed.map(|(c, said)| (self.weights[f][c], said)));
+            let weights = &self.weights[f];
+            if weights[TYPICAL] > 0.0 {
+                parts[f].push((weights[TYPICAL], typical(f)));
+            }
+            let said = [(weights[ANSWERS], answers), (weights[POINT], point)];
+            parts[f].extend(said.into_iter().filter(|(weight, _)| *weight > 0.0));
         }
         for (way, kinds) in self.kinds.iter().enumerate() {
             let weight = |f: usize| self.weights[f][KINDS + way];
@@ -172,7 +175,7 @@ impl Model {
         let mixed = (0..m).map(|f| {
             if parts[f].is_empty() {
                 // Nobody who is believed has an answer.
-                return self.typical[f].repeat(rows[f].len());
+                return typical(f);
             }
             let parts: Vec<(f32, &[f32])> = parts[f].iter().map(|(weight, said)| (*weight, &said[..])).collect();
             mixture(&self.columns[f], self.manners[f], &parts)
