@@ -7,8 +7,7 @@
 //! Keys: `nets`, `stages`, `turns`, `layers`, `width`, `steps`, `lines` (0: no lines in the networks), `entropy` (weight of
 //! the cross-entropy), `low` and `high` (share of cells that a row shows), `ema` (0: the last weights), `knots` (2: nearly
 //! the bare value), `dropout`, `decay`, `learning_rate`, `trees`, `rows` and `trials` (of the learners on top),
-//! `kinds` (0: none of rows), `held`. Prints
-//! one CSV row: table, mask, settings, seed, MAE x10 on hidden cells (with `--further`, on some of the observed ones, which
+//! `kinds` (0: none of rows), `design` (0: rows are not compared), `held`. Prints one CSV row: table, mask, settings, seed, MAE x10 on hidden cells (with `--further`, on some of the observed ones, which
 //! are then hidden too: what a setting is to be chosen by), MAE x10 on held-out cells of the mixture and of the networks
 //! alone, seconds.
 //!
@@ -73,6 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     effort.trials = set("trials")?.map_or(effort.trials, |v| v as usize);
     effort.held = set("held")?.unwrap_or(effort.held);
     effort.kinds = set("kinds")?.is_none_or(|v| v > 0.0);
+    effort.design = set("design")?.is_none_or(|v| v > 0.0);
     let training = &mut effort.training;
     training.shape.lines = set("lines")?.is_none_or(|v| v > 0.0);
     training.entropy = set("entropy")?.map_or(training.entropy, |v| v as f32);

@@ -3,11 +3,12 @@
 use super::blend::Manner;
 use super::calibrate::Calibration;
 use super::columns::Column;
+use super::design::Design;
 use super::ensemble::Net;
 use super::kinds::{Bend, Kinds, WAYS};
 use super::lines::Lines;
 use super::method::FittedM3;
-use super::model::{ANSWERS, KINDS, Model, Opinions, POINT, STAGES};
+use super::model::{ANSWERS, DESIGN, KINDS, Model, Opinions, POINT, STAGES};
 use super::network::{Network, Shape};
 use super::stage::{CURVE, LEARNERS, Learners, Order, Stage};
 use crate::fitted::matrix;
@@ -46,6 +47,9 @@ struct State {
     /// How columns are bent for kinds of rows, taken in each way. Older files have none.
     #[serde(default)]
     kinds: Vec<Option<Vec<Bend>>>,
+    /// Whether the rows are kept as a design. Older files know of none.
+    #[serde(default)]
+    design: Option<bool>,
     stages: Vec<StageState>,
 }
 
@@ -98,6 +102,9 @@ impl MatrixModel for FittedM3 {
                 density.store(&format!("kinds.{way}.{k}."), tensors);
             }
         }
+        if let Some(design) = &model.design {
+            design.store(tensors);
+        }
         let mut stages = Vec::new();
         for (s, stage) in model.stages.iter().enumerate() {
             for (f, learners) in stage.learners.iter().enumerate() {
@@ -133,6 +140,7 @@ impl MatrixModel for FittedM3 {
             opinions: model.opinions.clone(),
             calibration: model.calibration.clone(),
             kinds: model.kinds.iter().map(|kinds| kinds.as_ref().map(|k| k.bends.clone())).collect(),
+            design: Some(model.design.is_some()),
             stages,
         };
         serde_json::to_value(state).unwrap_or(Value::Null)
@@ -161,6 +169,7 @@ impl MatrixModel for FittedM3 {
             let restore = |bends| Kinds::restore(file, &format!("kinds.{way}."), bends, &levels);
             kinds.push(bends.take().map(restore).transpose()?);
         }
+        let design = (state.design == Some(true)).then(|| Design::restore(file, &state.columns)).transpose()?;
         let mut stages = Vec::with_capacity(state.stages.len());
         for (s, stage) in state.stages.iter().enumerate() {
             let mut learners = Vec::with_capacity(m);
@@ -186,6 +195,7 @@ impl MatrixModel for FittedM3 {
                 nets,
                 first,
                 kinds,
+                design,
                 stages,
                 typical,
                 weights,
@@ -209,6 +219,9 @@ impl State {
         if self.kinds.is_empty() {
             self.kinds = vec![None; WAYS.len()];
             (0..WAYS.len()).for_each(|_| self.add_opinion(KINDS));
+        }
+        if self.design.is_none() {
+            self.add_opinion(DESIGN);
         }
         let mut new = Vec::new();
         for (s, stage) in self.stages.iter_mut().enumerate().filter(|(_, stage)| stage.curves.is_empty()) {
@@ -249,7 +262,7 @@ impl State {
             && (1..=1024).contains(&self.nets)
             && self.partners == (m - 1).min(Lines::MOST)
             && self.weights.iter().all(|w| w.len() == opinions)
-            && self.first.iter().all(|first| (ANSWERS..STAGES).contains(first));
+            && self.first.iter().all(|first| (ANSWERS..DESIGN).contains(first));
         if !sizes {
             return Err(Error::damaged("the shape of the model"));
         }

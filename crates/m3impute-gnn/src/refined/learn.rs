@@ -3,11 +3,12 @@
 use super::blend::{Chosen, Heard, Manner, chosen as chosen_of, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
+use super::design::Design;
 use super::ensemble::{self, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
 use super::kinds::{Kinds, WAYS};
-use super::model::{ANSWERS, First, KINDS, Model, Opinions, POINT, STAGES, TYPICAL, open_rows};
+use super::model::{ANSWERS, DESIGN, First, KINDS, Model, Opinions, POINT, STAGES, TYPICAL, open_rows};
 use super::stage::{LEARNERS, Learners, Order, Stage, put};
 use super::train::Training;
 use crate::fitted::chosen;
@@ -26,6 +27,8 @@ pub struct Effort {
     pub training: Training,
     /// Whether kinds of rows are learnt.
     pub kinds: bool,
+    /// Whether rows are compared as those of a table that was laid out.
+    pub design: bool,
     /// How many stages of learners follow.
     pub stages: usize,
     /// How many stages follow them in which the columns take turns.
@@ -96,6 +99,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         shape: effort.training.shape,
         first: vec![ANSWERS; m],
         kinds: vec![None; WAYS.len()],
+        design: None,
         stages: Vec::new(),
         typical,
         weights: Vec::new(),
@@ -121,17 +125,23 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
     if trainable && effort.kinds && !run.is_spent() {
         model.learn_kinds(grid, &mut trials, &mut heard, run)?;
     }
+    if trainable && effort.design && Design::is_possible(grid.n, &model.columns) {
+        model.hear_design(&trials, &mut heard, run)?;
+    }
     for (f, heard) in heard.iter().enumerate() {
         let loss = |c: &usize| heard.loss(&model.columns[f], *c).unwrap_or(f64::INFINITY);
         // What networks fill teaches the stages more, unless it is clearly worse.
         let loss = |c: &usize| if *c < KINDS { CLEARLY * loss(c) } else { loss(c) };
-        let best = (ANSWERS..STAGES).min_by(|a, b| loss(a).total_cmp(&loss(b)));
+        let best = (ANSWERS..DESIGN).min_by(|a, b| loss(a).total_cmp(&loss(b)));
         model.first[f] = best.filter(|c| loss(c).is_finite()).unwrap_or(ANSWERS);
     }
     if stages > 0 {
         notes.extend(model.learn_on_top(grid, trials, &mut heard, effort, run)?);
     }
     model.mix(heard, run);
+    if model.weights.iter().any(|weights| weights[DESIGN] > 0.0) {
+        model.design = Some(model.design_of(&model.first().nets, grid, run)?);
+    }
     Ok((model, notes))
 }
 
@@ -139,6 +149,8 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
 const LEARNERS_SHARE: f64 = 0.4;
 /// The share of what is left after training that learning kinds of rows may take.
 const KINDS_SHARE: f64 = 0.3;
+/// The share of what is then left that comparing rows may take.
+const DESIGN_SHARE: f64 = 0.1;
 /// The share of what is then left that is kept for filling the holes.
 const SAYING_SHARE: f64 = 0.25;
 /// The share of what is left after training that completing tables may take.
@@ -238,6 +250,32 @@ impl Model {
             }
         }
         self.kinds = learnt.collect();
+        Ok(())
+    }
+
+    /// Notes what the designs of the trials leave for held-out cells.
+    fn hear_design(&self, trials: &[Trial], heard: &mut [Heard], run: &Run) -> Result<()> {
+        let mut tells = vec![false; self.columns.len()];
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - DESIGN_SHARE));
+        for (net, Trial { grid, held, .. }) in self.nets.iter().zip(trials) {
+            if run.is_down_to(kept) {
+                tells.fill(false);
+                break;
+            }
+            let design = self.design_of(&[net], grid, run)?;
+            let left = design.say(&design, |i, f| held[i * grid.m + f], run)?;
+            for (&f, left) in design.columns().iter().zip(left) {
+                heard[f].said[DESIGN].extend(left.said);
+                tells[f] |= left.tells;
+            }
+        }
+        for ((heard, column), tells) in heard.iter_mut().zip(&self.columns).zip(tells) {
+            let losses = |c: usize| heard.measured(column, &heard.said[c], Column::loss);
+            // What is not surely better than the word of the networks that it began with was not laid out.
+            if !(tells && gain_in_errors(&losses(ANSWERS), &losses(DESIGN)) > 1.0) {
+                heard.said[DESIGN].clear();
+            }
+        }
         Ok(())
     }
 
@@ -527,6 +565,7 @@ mod tests {
             held: 0.1,
             training,
             kinds: true,
+            design: true,
             stages: 2,
             turns: 1,
             trials: 2,

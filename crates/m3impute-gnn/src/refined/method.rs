@@ -125,7 +125,8 @@ impl M3Params {
             share if share < 1.0 => self.trees.min(LEAST_TREES).max((self.trees as f64 * share) as usize),
             _ => self.trees,
         };
-        Effort { nets, held: 0.1, training, kinds: cells >= TINY, stages, turns, trials, trees, rows, final_rows }
+        let (kinds, design) = (cells >= TINY, cells >= TINY);
+        Effort { nets, held: 0.1, training, kinds, design, stages, turns, trials, trees, rows, final_rows }
     }
 }
 
@@ -303,6 +304,9 @@ mod tests {
     #[test]
     fn an_example_that_somebody_types_is_answered_with_little_effort() {
         let effort = M3Params::of_preset("best").effort(3, 100);
-        assert!(effort.nets == 2 && effort.trees == 20 && effort.turns == 0 && !effort.kinds, "{effort:?}");
+        assert!(
+            effort.nets == 2 && effort.trees == 20 && effort.turns == 0 && !effort.kinds && !effort.design,
+            "{effort:?}"
+        );
     }
 }

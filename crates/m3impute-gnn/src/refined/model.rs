@@ -3,6 +3,7 @@
 use super::blend::{Manner, mixture};
 use super::calibrate::Calibration;
 use super::columns::Column;
+use super::design::Design;
 use super::ensemble::{self, Net, Voices};
 use super::grid::Grid;
 use super::kinds::{Kinds, WAYS};
@@ -12,7 +13,7 @@ use m3impute_core::{Result, Run};
 use serde::{Deserialize, Serialize};
 
 /// The opinions there are: of the typical value, of the networks' answers, of their point, of kinds of rows taken in
-/// either way, and of each stage's learners.
+/// either way, of what the design leaves, and of each stage's learners.
 pub const TYPICAL: usize = 0;
 /// See [`TYPICAL`].
 pub const ANSWERS: usize = 1;
@@ -21,7 +22,9 @@ pub const POINT: usize = 2;
 /// See [`TYPICAL`].
 pub const KINDS: usize = 3;
 /// See [`TYPICAL`].
-pub const STAGES: usize = KINDS + WAYS.len();
+pub const DESIGN: usize = KINDS + WAYS.len();
+/// See [`TYPICAL`].
+pub const STAGES: usize = DESIGN + 1;
 
 /// What was heard of a column's held-out cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,6 +50,8 @@ pub struct Model {
     pub first: Vec<usize>,
     /// Kinds of rows, taken in each way, `[WAYS]`; none where nothing was learnt of them.
     pub kinds: Vec<Option<Kinds>>,
+    /// The rows that were laid out, where that is believed.
+    pub design: Option<Design>,
     /// The learners on top.
     pub stages: Vec<Stage>,
     /// The opinion of who knows nothing of the row, `[m]`.
@@ -98,6 +103,13 @@ impl Model {
         ensemble::say(nets, &self.columns, grid, &asked, run)
     }
 
+    /// The rows of a table as a design, with what networks say of their holes.
+    pub(super) fn design_of(&self, nets: &[&Net], grid: &Grid, run: &Run) -> Result<Design> {
+        let m = grid.m;
+        let voices = self.hear_nets(nets, grid, |at| !grid.observed[at] && self.columns[at % m].has_shares(), run)?;
+        Ok(Design::of(grid, &self.columns, &voices))
+    }
+
     /// What is said of cells by those who know kinds of rows; none if there are no such cells.
     fn hear_kinds(
         &self,
@@ -137,7 +149,10 @@ impl Model {
         let has_stages = !self.stages.is_empty();
         let first_of = |f: usize| has_stages.then_some(self.first[f]);
         let nets_count = |f: usize| {
-            self.weights[f][ANSWERS] > 0.0 || self.weights[f][POINT] > 0.0 || first_of(f).is_some_and(|c| c < KINDS)
+            self.weights[f][ANSWERS] > 0.0
+                || self.weights[f][POINT] > 0.0
+                || first_of(f).is_some_and(|c| c < KINDS)
+                || (self.design.is_some() && self.columns[f].has_shares())
         };
         let voices = self.hear_nets(&self.first().nets, grid, |at| asked[at] && nets_count(at % m), run)?;
         let rows: Vec<Vec<u32>> = (0..m).map(|f| open_rows(grid, f, |at| asked[at])).collect();
@@ -146,6 +161,13 @@ impl Model {
         // What is said by those who are believed, with their weights.
         let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
         let typical = |f: usize| self.typical[f].repeat(rows[f].len());
+        if let Some(design) = &self.design {
+            let weight = |f: usize| self.weights[f][DESIGN];
+            let left = design.say(&Design::of(grid, &self.columns, &voices), |_, f| weight(f) > 0.0, run)?;
+            for (&f, left) in design.columns().iter().zip(left).filter(|(f, _)| weight(**f) > 0.0) {
+                parts[f].push((weight(f), left.said));
+            }
+        }
         for (f, [answers, point]) in voices.into_iter().enumerate() {
             let weights = &self.weights[f];
             if weights[TYPICAL] > 0.0 {

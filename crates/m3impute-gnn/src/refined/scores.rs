@@ -2,7 +2,7 @@
 
 use super::learn::ENOUGH;
 use super::method::FittedM3;
-use super::model::{KINDS, Opinions, STAGES, TYPICAL};
+use super::model::{DESIGN, KINDS, Opinions, STAGES, TYPICAL};
 use super::stage::{CURVE, LEARNERS, LINE};
 use m3impute_core::{HeldOut, Single};
 
@@ -36,7 +36,8 @@ fn name(opinion: usize) -> &'static str {
     match opinion {
         TYPICAL => "typical value",
         c if c < KINDS => "networks",
-        c if c < STAGES => "kinds of rows",
+        c if c < DESIGN => "kinds of rows",
+        c if c < STAGES => "design",
         c => match (c - STAGES) % LEARNERS {
             LINE => "line",
             CURVE => "curve",
