@@ -133,40 +133,31 @@ impl Design {
             .filter(|other| !row.iter().zip(*other).any(|ab| is_other(&ab)))
             .collect();
         let is_known = alike.iter().any(|other| Self::is_same(row, other));
-        let left = |&k: &usize| {
+        // The rows that are there already, by their value, and those in which it is missing too.
+        let mut there: Vec<Vec<f32>> = wanted.iter().map(|&k| vec![0.0; self.answers[k]]).collect();
+        let mut open = vec![0.0; wanted.len()];
+        for other in alike.iter().filter(|_| is_known) {
+            let likeness = |e: usize| rows.likeness(row[e], self, other[e], e);
+            let likeness: Vec<f32> = (0..row.len()).map(likeness).collect();
+            for ((&k, there), open) in wanted.iter().zip(&mut there).zip(&mut open) {
+                let alike = likeness[..k].iter().chain(&likeness[k + 1..]).product::<f32>();
+                if alike >= LEAST {
+                    *there.get_mut(other[k] as usize).unwrap_or(open) += alike;
+                }
+            }
+        }
+        let left = |((&k, there), open): ((&usize, Vec<f32>), f32)| {
             let expected = rows.shares_of(k, row[k]);
-            let word = Left { said: expected.to_vec(), tells: false };
-            if !is_known {
-                return (k, word);
-            }
-            let mut there = vec![0.0; expected.len()];
-            let mut open = 0.0;
-            for other in &alike {
-                let mut likeness = 1.0;
-                for e in (0..row.len()).filter(|e| *e != k) {
-                    likeness *= rows.likeness(row[e], self, other[e], e);
-                    if likeness < LEAST {
-                        break;
-                    }
-                }
-                if likeness < LEAST {
-                    continue;
-                }
-                match there.get_mut(other[k] as usize) {
-                    Some(there) => *there += likeness,
-                    None => open += likeness,
-                }
-            }
-            let all = there.iter().sum::<f32>() + f32::max(open, 1.0);
+            let all = there.iter().sum::<f32>() + open.max(1.0);
             let mut said: Vec<f32> = expected.iter().zip(&there).map(|(e, t)| (e * all - t).max(0.0)).collect();
             let total: f32 = said.iter().sum();
             if total <= 0.0 || there.iter().all(|t| *t == 0.0) {
-                return (k, word);
+                return (k, Left { said: expected.to_vec(), tells: false });
             }
             said.iter_mut().for_each(|s| *s /= total);
             (k, Left { said, tells: true })
         };
-        Ok(wanted.iter().map(left).collect())
+        Ok(wanted.iter().zip(there).zip(open).map(left).collect())
     }
 
     /// Which columns are looked at.
