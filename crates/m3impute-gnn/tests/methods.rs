@@ -167,7 +167,7 @@ fn an_older_model_still_fills() {
         let mut place = 0;
         opinions.as_array_mut().unwrap().retain(|_| {
             place += 1;
-            place <= 3 || (place > 6 && (place - 6) % 4 != 0)
+            place <= 3 || (place > 7 && (place - 7) % 4 != 0)
         });
     };
     state["weights"].as_array_mut().unwrap().iter_mut().for_each(without_new);

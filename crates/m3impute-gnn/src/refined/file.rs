@@ -221,7 +221,7 @@ impl State {
             (0..WAYS.len()).for_each(|_| self.add_opinion(KINDS));
         }
         if self.design.is_none() {
-            self.add_opinion(DESIGN);
+            (DESIGN..STAGES).for_each(|place| self.add_opinion(place));
         }
         let mut new = Vec::new();
         for (s, stage) in self.stages.iter_mut().enumerate().filter(|(_, stage)| stage.curves.is_empty()) {

@@ -3,7 +3,7 @@
 use super::blend::{Chosen, Heard, Manner, chosen as chosen_of, mean_and_error};
 use super::calibrate::Calibration;
 use super::columns::Column;
-use super::design::Design;
+use super::design::{BYS, Design};
 use super::ensemble::{self, Voices};
 use super::folds::held_out;
 use super::grid::Grid;
@@ -139,7 +139,7 @@ pub fn learn(grid: &Grid, columns: Vec<Column>, effort: Effort, run: &mut Run) -
         notes.extend(model.learn_on_top(grid, trials, &mut heard, effort, run)?);
     }
     model.mix(heard, run);
-    if model.weights.iter().any(|weights| weights[DESIGN] > 0.0) {
+    if model.weights.iter().any(|weights| weights[DESIGN..STAGES].iter().any(|w| *w > 0.0)) {
         model.design = Some(model.design_of(&model.first().nets, grid, run)?);
     }
     Ok((model, notes))
@@ -255,25 +255,29 @@ impl Model {
 
     /// Notes what the designs of the trials leave for held-out cells.
     fn hear_design(&self, trials: &[Trial], heard: &mut [Heard], run: &Run) -> Result<()> {
-        let mut tells = vec![false; self.columns.len()];
+        let mut tells = vec![[false; BYS.len()]; self.columns.len()];
         let kept = run.time_left().map(|left| left.mul_f64(1.0 - DESIGN_SHARE));
         for (net, Trial { grid, held, .. }) in self.nets.iter().zip(trials) {
             if run.is_down_to(kept) {
-                tells.fill(false);
+                tells.fill([false; BYS.len()]);
                 break;
             }
             let design = self.design_of(&[net], grid, run)?;
-            let left = design.say(&design, |i, f| held[i * grid.m + f], run)?;
-            for (&f, left) in design.columns().iter().zip(left) {
-                heard[f].said[DESIGN].extend(left.said);
-                tells[f] |= left.tells;
+            for (which, by) in BYS.into_iter().enumerate() {
+                let left = design.say(by, &design.rows, |i, f| held[i * grid.m + f], run)?;
+                for (&f, left) in design.rows.columns.iter().zip(left) {
+                    heard[f].said[DESIGN + which].extend(left.said);
+                    tells[f][which] |= left.tells;
+                }
             }
         }
         for ((heard, column), tells) in heard.iter_mut().zip(&self.columns).zip(tells) {
-            let losses = |c: usize| heard.measured(column, &heard.said[c], Column::loss);
-            // What is not surely better than the word of the networks that it began with was not laid out.
-            if !(tells && gain_in_errors(&losses(ANSWERS), &losses(DESIGN)) > 1.0) {
-                heard.said[DESIGN].clear();
+            for (which, tells) in tells.into_iter().enumerate() {
+                let losses = |c: usize| heard.measured(column, &heard.said[c], Column::loss);
+                // What is not surely better than the word of the networks that it began with was not laid out.
+                if !(tells && gain_in_errors(&losses(ANSWERS), &losses(DESIGN + which)) > 1.0) {
+                    heard.said[DESIGN + which].clear();
+                }
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::blend::{Manner, mixture};
 use super::calibrate::Calibration;
 use super::columns::Column;
-use super::design::Design;
+use super::design::{BYS, Design, Rows};
 use super::ensemble::{self, Net, Voices};
 use super::grid::Grid;
 use super::kinds::{Kinds, WAYS};
@@ -13,7 +13,7 @@ use m3impute_core::{Result, Run};
 use serde::{Deserialize, Serialize};
 
 /// The opinions there are: of the typical value, of the networks' answers, of their point, of kinds of rows taken in
-/// either way, of what the design leaves, and of each stage's learners.
+/// either way, of what the design leaves by either comparison, and of each stage's learners.
 pub const TYPICAL: usize = 0;
 /// See [`TYPICAL`].
 pub const ANSWERS: usize = 1;
@@ -24,7 +24,7 @@ pub const KINDS: usize = 3;
 /// See [`TYPICAL`].
 pub const DESIGN: usize = KINDS + WAYS.len();
 /// See [`TYPICAL`].
-pub const STAGES: usize = DESIGN + 1;
+pub const STAGES: usize = DESIGN + BYS.len();
 
 /// What was heard of a column's held-out cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ impl Model {
     pub(super) fn design_of(&self, nets: &[&Net], grid: &Grid, run: &Run) -> Result<Design> {
         let m = grid.m;
         let voices = self.hear_nets(nets, grid, |at| !grid.observed[at] && self.columns[at % m].has_shares(), run)?;
-        Ok(Design::of(grid, &self.columns, &voices))
+        Ok(Design::new(Rows::of(grid, &self.columns, &voices)))
     }
 
     /// What is said of cells by those who know kinds of rows; none if there are no such cells.
@@ -162,10 +162,13 @@ impl Model {
         let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
         let typical = |f: usize| self.typical[f].repeat(rows[f].len());
         if let Some(design) = &self.design {
-            let weight = |f: usize| self.weights[f][DESIGN];
-            let left = design.say(&Design::of(grid, &self.columns, &voices), |_, f| weight(f) > 0.0, run)?;
-            for (&f, left) in design.columns().iter().zip(left).filter(|(f, _)| weight(**f) > 0.0) {
-                parts[f].push((weight(f), left.said));
+            let asked = Rows::of(grid, &self.columns, &voices);
+            for (which, by) in BYS.into_iter().enumerate() {
+                let weight = |f: usize| self.weights[f][DESIGN + which];
+                let left = design.say(by, &asked, |_, f| weight(f) > 0.0, run)?;
+                for (&f, left) in asked.columns.iter().zip(left).filter(|(f, _)| weight(**f) > 0.0) {
+                    parts[f].push((weight(f), left.said));
+                }
             }
         }
         for (f, [answers, point]) in voices.into_iter().enumerate() {
