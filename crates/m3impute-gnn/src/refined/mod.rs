@@ -2,8 +2,9 @@
 //!
 //! The way of the data: a table becomes a [`grid`] of numbers ([`columns`] know how), [`network`]s learn to say what
 //! dropped cells were ([`mod@train`], [`ensemble`]), each without some cells that are held out ([`folds`]); [`kinds`] of rows
-//! are learnt beside them, and a table that was laid out tells what a hole is not ([`design`]); forests, lines and curves learn from the rows that these completed ([`stage`]); and held-out
-//! cells tell whom to believe ([`blend`]) and how far ([`calibrate`]).
+//! are learnt beside them, and a table that was laid out tells what a hole is not ([`design`]); forests, lines and curves
+//! learn from the rows that these completed ([`stage`]); and held-out cells tell whom to believe ([`blend`]) and how far
+//! ([`calibrate`]).
 //! [`mod@learn`] is that way as a whole, [`model`] what comes of it, [`method`] its parameters, `file` how it is kept.
 
 pub mod blend;
