@@ -161,16 +161,7 @@ impl Model {
         // What is said by those who are believed, with their weights.
         let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
         let typical = |f: usize| self.typical[f].repeat(rows[f].len());
-        if let Some(design) = &self.design {
-            let asked = Rows::of(grid, &self.columns, &voices);
-            for (which, by) in BYS.into_iter().enumerate() {
-                let weight = |f: usize| self.weights[f][DESIGN + which];
-                let left = design.say(by, &asked, |_, f| weight(f) > 0.0, run)?;
-                for (&f, left) in asked.columns.iter().zip(left).filter(|(f, _)| weight(**f) > 0.0) {
-                    parts[f].push((weight(f), left.said));
-                }
-            }
-        }
+        let asked_rows = self.design.as_ref().map(|_| Rows::of(grid, &self.columns, &voices));
         for (f, [answers, point]) in voices.into_iter().enumerate() {
             let weights = &self.weights[f];
             if weights[TYPICAL] > 0.0 {
@@ -188,6 +179,15 @@ impl Model {
             self.put_kinds(&mut z, grid, way, &said);
             for (f, said) in said.into_iter().enumerate().filter(|(f, _)| weight(*f) > 0.0) {
                 parts[f].push((weight(f), said));
+            }
+        }
+        if let Some((design, asked)) = self.design.as_ref().zip(asked_rows) {
+            for (which, by) in BYS.into_iter().enumerate() {
+                let weight = |f: usize| self.weights[f][DESIGN + which];
+                let left = design.say(by, &asked, |_, f| weight(f) > 0.0, run)?;
+                for (&f, left) in asked.columns.iter().zip(left).filter(|(f, _)| weight(**f) > 0.0) {
+                    parts[f].push((weight(f), left.said));
+                }
             }
         }
         for (s, stage) in self.stages.iter().enumerate() {
