@@ -3,8 +3,8 @@
 //!
 //! Notation: `n` rows, `w` features, `r` directions.
 
-use crate::linalg::{cholesky, dot, eigen, gram, outer_gram, product, solve_cholesky};
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_learners::linalg::{cholesky, dot, eigen, gram, outer_gram, product, solve_cholesky};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -159,7 +159,7 @@ fn pass(x: &mut [f64], observed: &[bool], w: usize, filter: Filter, number: usiz
 /// The mean of each column.
 fn means(x: &[f64], w: usize) -> Vec<f64> {
     let mut sums = vec![0.0; w];
-    x.chunks_exact(w).for_each(|row| crate::linalg::add(&mut sums, row));
+    x.chunks_exact(w).for_each(|row| m3impute_learners::linalg::add(&mut sums, row));
     let n = (x.len() / w).max(1) as f64;
     sums.iter().map(|s| s / n).collect()
 }
@@ -202,7 +202,11 @@ impl Factors {
         for (direction, kept) in scaled.chunks_exact_mut(w).zip(&self.kept) {
             direction.iter_mut().for_each(|v| *v *= kept);
         }
-        if self.kept.is_empty() { vec![0.0; w * w] } else { crate::linalg::cross(&scaled, w, &self.directions, w) }
+        if self.kept.is_empty() {
+            vec![0.0; w * w]
+        } else {
+            m3impute_learners::linalg::cross(&scaled, w, &self.directions, w)
+        }
     }
 
     /// Fills rows, each by itself.

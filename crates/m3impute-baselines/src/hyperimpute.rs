@@ -10,13 +10,13 @@ mod search;
 mod state;
 
 use crate::in_turn::trim;
-use crate::learners::ruler::levels_of;
 use column::{Column, Task};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Answer, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     Result, Run, Settings, load_matrix_model,
 };
+use m3impute_learners::scaler::levels_of;
 pub use model::Learners;
 use recipe::{Effort, Learner, Recipe};
 use search::Found;

@@ -1,7 +1,7 @@
 //! New rows for methods that fill columns in turn: start, then answer column after column, several times.
 
-use crate::learners::forest::Forest;
 use m3impute_core::{Encoded, Result};
+use m3impute_learners::forest::Forest;
 
 /// How many nodes the forests for new rows have together where they would have more: about 100 MB.
 const KEPT_NODES: usize = 6_000_000;

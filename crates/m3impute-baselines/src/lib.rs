@@ -20,8 +20,6 @@ mod heldout;
 pub mod hyperimpute;
 mod in_turn;
 mod knn;
-pub mod learners;
-mod linalg;
 mod mice;
 mod missforest;
 mod simple;

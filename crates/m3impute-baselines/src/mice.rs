@@ -13,14 +13,14 @@
 mod chain;
 
 use crate::heldout::columns;
-use crate::learners::logistic::softmax;
-use crate::linalg::dot;
 use chain::Chain;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
 };
+use m3impute_learners::linalg::dot;
+use m3impute_learners::softmax::softmax;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

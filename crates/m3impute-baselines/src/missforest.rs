@@ -5,14 +5,14 @@
 mod model;
 
 use crate::in_turn::trim;
-use crate::learners::forest::{Aggregate, Forest, Frame, Plan};
-use crate::learners::ruler::{Ruler, levels_of};
-use crate::learners::tree::{Dice, Growth};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Answer, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
-    Result, Run, Settings, load_matrix_model,
+    RandomStream, Result, Run, Settings, load_matrix_model,
 };
+use m3impute_learners::forest::{Aggregate, Forest, Frame, Plan};
+use m3impute_learners::scaler::{Ruler, levels_of};
+use m3impute_learners::tree::Growth;
 pub use model::Forests;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -362,11 +362,8 @@ impl<'a> Sweeps<'a> {
             if choices.len() < 2 || rows.len() < TUNE_FROM || w < 2 {
                 continue;
             }
-            let mut dice = Dice::new(run.rng("missforest folds", f as u64).next_u64());
-            for k in 0..rows.len().min(TUNE_ROWS) {
-                let other = k + dice.below(rows.len() - k);
-                rows.swap(k, other);
-            }
+            let mut rng = RandomStream::new(run.rng("missforest folds", f as u64).next_u64());
+            rng.shuffle_front(&mut rows, TUNE_ROWS);
             rows.truncate(TUNE_ROWS);
             let mut best: Option<(f64, (usize, usize))> = None;
             for &(mtry, min_leaf) in &choices {

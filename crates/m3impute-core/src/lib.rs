@@ -13,6 +13,7 @@ mod metrics;
 pub mod missing;
 mod model_file;
 mod run;
+mod sampler;
 mod schema;
 mod table;
 
@@ -28,5 +29,6 @@ pub use matrix_method::{Answer, Learnt, MatrixImputer, MatrixMethod, MatrixModel
 pub use metrics::{Score, score};
 pub use model_file::{Header, ModelFile, Tensor};
 pub use run::{Cancel, Observer, Progress, Run};
+pub use sampler::{RandomStream, sample_rows, shuffle_front};
 pub use schema::{Bounds, ColumnSpec, Kind, Role, Schema};
 pub use table::{Column, MISSING_CODE, Observed, Table, Values};

@@ -15,7 +15,7 @@ use m3impute_core::encode::Meaning;
 use m3impute_core::{Encoded, Error, Learnt, MatrixModel, ModelFile, Result, Run, Tensor};
 use m3impute_nn::{Matrix, Tape};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ impl FittedGnn {
         let (all, features) = model.encoder.infer(&mut Tape::inference(), &model.params, &whole, run)?; // [n, d]
         let mut rng = run.rng("bank", 0);
         let bank = model.architecture().variant.has_peers().then(|| {
-            let rows = chosen(whole.samples(), BANK_ROWS, &mut rng);
+            let rows = m3impute_core::sample_rows(whole.samples(), BANK_ROWS, &mut rng);
             let mut place = vec![None; whole.samples()];
             rows.iter().enumerate().for_each(|(i, &row)| place[row as usize] = Some(i));
             let m = whole.features();
@@ -207,18 +207,6 @@ impl Bank {
         let source = PeerSource::new(training.sampling, vectors, model.architecture().peers, &mut rng);
         Bank { patterns: (*shown.patterns).clone(), values, observed, embeddings, source }
     }
-}
-
-/// At most `most` numbers below `n`, in order.
-pub(crate) fn chosen(n: usize, most: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
-    let mut numbers: Vec<u32> = (0..n as u32).collect();
-    for i in 0..most.min(n) {
-        let j = i + ((u64::from(rng.next_u32()) * (n - i) as u64) >> 32) as usize;
-        numbers.swap(i, j);
-    }
-    numbers.truncate(most);
-    numbers.sort_unstable();
-    numbers
 }
 
 /// A seed that depends on the row's observed values and the model's seed alone.

@@ -1,6 +1,6 @@
 //! A feature as the learners see it, and what is to be learnt of it.
 
-use crate::learners::ruler::Ruler;
+use m3impute_learners::scaler::Ruler;
 use serde::{Deserialize, Serialize};
 
 /// A number with at most so many distinct values is learnt by the chance of each of them.

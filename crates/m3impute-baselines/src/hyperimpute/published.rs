@@ -8,8 +8,7 @@ use super::HyperImputeParams;
 use super::column::{Column, Task};
 use super::recipe::{Effort, Learner, Recipe};
 use super::state::State;
-use crate::learners::tree::Dice;
-use m3impute_core::{Encoded, Result, Run};
+use m3impute_core::{Encoded, RandomStream, Result, Run};
 use rand::Rng;
 use rayon::prelude::*;
 
@@ -70,8 +69,8 @@ pub fn iterate(
     let (mut best, mut worse) = (f64::NEG_INFINITY, 0);
     for iteration in 0..params.sweeps {
         let old = out.state.x().to_vec();
-        let mut dice = Dice::new(run.rng("hyperimpute order", iteration as u64).next_u64());
-        (0..open.len()).for_each(|k| out.order.swap(k, k + dice.below(open.len() - k)));
+        let mut rng = RandomStream::new(run.rng("hyperimpute order", iteration as u64).next_u64());
+        rng.shuffle_front(&mut out.order, open.len());
         let mut chosen: Vec<(bool, Recipe)> = Vec::new();
         let mut total = 0.0;
         for at in 0..open.len() {
@@ -140,8 +139,8 @@ fn scores(
     let mut rows = state.shown[f].clone();
     let n = rows.len();
     // The same folds every time, as they were.
-    let mut dice = Dice::new(run.rng("hyperimpute folds", f as u64).next_u64());
-    (0..n).for_each(|k| rows.swap(k, k + dice.below(n - k)));
+    let mut rng = RandomStream::new(run.rng("hyperimpute folds", f as u64).next_u64());
+    rng.shuffle_front(&mut rows, n);
     rows.truncate(SCORED_ROWS);
     if rows.len() < 2 {
         return Ok(vec![0.0; candidates.len()]);

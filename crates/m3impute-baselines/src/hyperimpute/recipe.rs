@@ -1,16 +1,16 @@
 //! The learners among which a column's is searched, each with its settings, and what they have learnt.
 
 use super::column::Task;
-use crate::learners::boosting::{self, Boosting, Inputs, Lesson, Loss};
-use crate::learners::design::Design;
-use crate::learners::forest::{Aggregate, Forest, Frame, Plan};
-use crate::learners::lad::Line;
-use crate::learners::logistic::Softmax;
-use crate::learners::neighbours::Neighbours;
-use crate::learners::network::{self, Aim, Network};
-use crate::learners::ridge::penalised;
-use crate::learners::tree::{Dice, Growth, Target};
-use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Error, ModelFile, RandomStream, Result, Run, Tensor};
+use m3impute_learners::boosting::{self, Boosting, Inputs, Lesson, Loss};
+use m3impute_learners::design_matrix::DesignMatrix;
+use m3impute_learners::forest::{Aggregate, Forest, Frame, Plan};
+use m3impute_learners::lad::Line;
+use m3impute_learners::neighbours::Neighbours;
+use m3impute_learners::network::{self, Aim, Network};
+use m3impute_learners::ridge::penalised;
+use m3impute_learners::softmax::Softmax;
+use m3impute_learners::tree::{Growth, Target};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -82,17 +82,17 @@ pub struct Scene<'a> {
 #[derive(Clone, Debug)]
 pub enum Learner {
     /// A line.
-    Line(Design, Line),
+    Line(DesignMatrix, Line),
     /// The chances of levels, and what each is multiplied by.
-    Softmax(Design, Softmax, Vec<f64>),
+    Softmax(DesignMatrix, Softmax, Vec<f64>),
     /// A forest.
     Forest(Box<Forest>),
     /// Boosted trees, and what their outputs mean.
     Boosting(Box<Boosting>, Task),
     /// Rows to compare with.
-    Neighbours(Design, Neighbours),
+    Neighbours(DesignMatrix, Neighbours),
     /// A network, and what its outputs mean.
-    Network(Design, Network, Task),
+    Network(DesignMatrix, Network, Task),
 }
 
 impl Recipe {
@@ -160,8 +160,8 @@ impl Recipe {
             Recipe::Neighbours => {
                 let mut rows = scene.rows.to_vec();
                 if rows.len() > MOST_POINTS {
-                    let mut dice = Dice::new(run.rng(purpose, index).next_u64());
-                    (0..MOST_POINTS).for_each(|k| rows.swap(k, k + dice.below(scene.rows.len() - k)));
+                    let mut rng = RandomStream::new(run.rng(purpose, index).next_u64());
+                    rng.shuffle_front(&mut rows, MOST_POINTS);
                     rows.truncate(MOST_POINTS);
                 }
                 let design = scene.design();
@@ -197,7 +197,7 @@ impl Recipe {
 
     fn line(self, scene: &Scene<'_>) -> Learner {
         let published = self == Recipe::PublishedLine;
-        let design = if published { Design::plain(scene.levels, scene.f) } else { scene.design() };
+        let design = if published { DesignMatrix::plain(scene.levels, scene.f) } else { scene.design() };
         let points: Vec<f64> = design.points(scene.frame.x(), scene.rows).iter().map(|&v| f64::from(v)).collect();
         let Task::Levels(levels) = scene.task else {
             let y: Vec<f64> = scene.rows.iter().map(|&i| f64::from(scene.truth(i))).collect();
@@ -277,8 +277,8 @@ impl Recipe {
 }
 
 impl Scene<'_> {
-    fn design(&self) -> Design {
-        Design::of(self.frame.x(), self.levels, self.rows, self.f)
+    fn design(&self) -> DesignMatrix {
+        DesignMatrix::of(self.frame.x(), self.levels, self.rows, self.f)
     }
 
     fn truth(&self, i: u32) -> f32 {
@@ -447,7 +447,7 @@ impl Learner {
     pub fn restore(file: &ModelFile, prefix: &str, kind: &str, f: usize, levels: &[usize]) -> Result<Learner> {
         let damaged = |what: &str| Error::damaged(format!("the {kind} of feature {f}: {what}"));
         let name = |name: &str| format!("{prefix}{name}");
-        let design = || Design::restore(file, prefix, f, levels);
+        let design = || DesignMatrix::restore(file, prefix, f, levels);
         let finite = |values: &[f64]| values.iter().all(|v| v.is_finite());
         let task = || -> Result<Task> {
             if levels[f] > 0 {

@@ -10,8 +10,7 @@ use super::column::{Column, Task};
 use super::recipe::{Effort, Learner, Recipe};
 use super::state::State;
 use crate::heldout::{HeldOut, hold_out};
-use crate::learners::tree::Dice;
-use m3impute_core::{Encoded, Result, Run};
+use m3impute_core::{Encoded, RandomStream, Result, Run};
 use rand::Rng;
 use rayon::prelude::*;
 
@@ -202,9 +201,8 @@ fn trials(
 fn sample(rows: &[u32], run: &Run, index: u64) -> Vec<u32> {
     let mut rows = rows.to_vec();
     if rows.len() > SEARCH_ROWS {
-        let n = rows.len();
-        let mut dice = Dice::new(run.rng("hyperimpute rows", index).next_u64());
-        (0..SEARCH_ROWS).for_each(|k| rows.swap(k, k + dice.below(n - k)));
+        let mut rng = RandomStream::new(run.rng("hyperimpute rows", index).next_u64());
+        rng.shuffle_front(&mut rows, SEARCH_ROWS);
         rows.truncate(SEARCH_ROWS);
         rows.sort_unstable();
     }

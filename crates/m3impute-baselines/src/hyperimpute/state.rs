@@ -2,9 +2,9 @@
 
 use super::column::{Column, Task};
 use super::recipe::{Learner, Scene};
-use crate::learners::boosting::Inputs;
-use crate::learners::forest::Frame;
 use m3impute_core::{Encoded, Result, Run};
+use m3impute_learners::boosting::Inputs;
+use m3impute_learners::forest::Frame;
 
 /// A table without holes, as every learner wants it, and where its holes were.
 #[derive(Clone, Debug)]

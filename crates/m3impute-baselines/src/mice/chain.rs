@@ -6,11 +6,11 @@
 
 use super::{Levels, Link, MiceParams, Regressions};
 use crate::heldout::columns;
-use crate::learners::logistic::Softmax;
-use crate::learners::ridge::Predictors;
-use crate::linalg::{add, cross, gram};
 use m3impute_core::encode::Meaning;
 use m3impute_core::{Encoded, Result, Run};
+use m3impute_learners::linalg::{add, cross, gram};
+use m3impute_learners::ridge::Predictors;
+use m3impute_learners::softmax::Softmax;
 use std::ops::Range;
 
 /// The penalty of softmax regression on standardised predictors.

@@ -1,9 +1,9 @@
 //! What missForest has learnt: one forest a feature.
 
 use crate::in_turn::fill_in_turn;
-use crate::learners::forest::Forest;
-use crate::learners::ruler::{Ruler, levels_of};
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_learners::forest::Forest;
+use m3impute_learners::scaler::{Ruler, levels_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Whom to believe: opinions on held-out cells, and weights that make them agree best with the truth.
 
 use super::columns::Column;
-use m3impute_baselines::learners::tree::Dice;
+use m3impute_core::RandomStream;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -271,7 +271,7 @@ fn greedy_weights(asked: &[Asked], able: &[usize]) -> Vec<f32> {
 
 /// Whether a cell is in a half of them, as if by the throw of a coin.
 fn is_in(cell: usize, half: usize) -> bool {
-    Dice::new((cell * HALVES + half) as u64).roll() & 1 == 1
+    RandomStream::new((cell * HALVES + half) as u64).next_u32() & 1 == 1
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ use super::model::{ANSWERS, DESIGN, KINDS, Model, Opinions, POINT, STAGES};
 use super::network::{Network, Shape};
 use super::stage::{CURVE, LEARNERS, Learners, Order, Stage};
 use crate::fitted::matrix;
-use m3impute_baselines::learners::curve::Curve;
-use m3impute_baselines::learners::forest::Forest;
-use m3impute_baselines::learners::lad::Line;
-use m3impute_baselines::learners::ruler::Ruler;
 use m3impute_core::beliefs::Distributions;
 use m3impute_core::{Encoded, Error, HeldOut, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_learners::forest::Forest;
+use m3impute_learners::kernel::KernelRegression;
+use m3impute_learners::lad::Line;
+use m3impute_learners::scaler::Ruler;
 use m3impute_nn::{Matrix, Params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -180,7 +180,7 @@ impl MatrixModel for FittedM3 {
                 }
                 let curve = stage.curves[f].then(|| {
                     let predictors = super::stage::predictors(&state.columns, f);
-                    Curve::restore(file, &format!("stage.{s}.{f}.curve."), predictors)
+                    KernelRegression::restore(file, &format!("stage.{s}.{f}.curve."), predictors)
                 });
                 learners.push(Learners { forests, line: stage.lines[f].clone(), curve: curve.transpose()? });
             }

@@ -5,8 +5,8 @@
 
 use super::columns::Column;
 use super::grid::Grid;
-use m3impute_baselines::learners::density::{Density, Said};
 use m3impute_core::{ModelFile, Result, Run};
+use m3impute_learners::mixture::{Mixture as Density, Said};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -140,7 +140,7 @@ impl Kinds {
         if full.len() < COUNTS[COUNTS.len() - 1] * 4 || (0..m).any(|f| values(f).next().is_none()) {
             return None;
         }
-        let some = crate::fitted::chosen(full.len(), ROWS, &mut run.rng("rows of kinds", index));
+        let some = m3impute_core::sample_rows(full.len(), ROWS, &mut run.rng("rows of kinds", index));
         let rows: Vec<u32> = some.iter().map(|&k| full[k as usize]).collect();
         let x: Vec<f64> = rows.iter().flat_map(|&i| bent_row(&bends, grid, i as usize)).collect();
         let observed: Vec<bool> =
@@ -148,7 +148,7 @@ impl Kinds {
         let levels: Vec<usize> = columns.iter().map(Column::tree_levels).collect();
         let fit = |(which, &count): (usize, &usize)| {
             let number = index * COUNTS.len() as u64 + which as u64;
-            let starts = crate::fitted::chosen(rows.len(), count, &mut run.rng("kinds", number));
+            let starts = m3impute_core::sample_rows(rows.len(), count, &mut run.rng("kinds", number));
             Density::fit(&x, &observed, &levels, &starts, go_on)
         };
         Some(Kinds { bends, densities: COUNTS.iter().enumerate().map(fit).collect() })

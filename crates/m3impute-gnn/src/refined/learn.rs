@@ -11,7 +11,7 @@ use super::kinds::{Kinds, WAYS};
 use super::model::{ANSWERS, DESIGN, First, KINDS, Model, Opinions, POINT, STAGES, TYPICAL, open_rows};
 use super::stage::{LEARNERS, Learners, Order, Stage, put};
 use super::train::Training;
-use crate::fitted::chosen;
+use m3impute_core::sample_rows;
 use m3impute_core::{Result, Run};
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
@@ -497,7 +497,7 @@ fn without_cells(grid: &Grid, held: &[bool]) -> Grid {
 
 /// At most so many rows, in order.
 fn sample(n: usize, most: usize, run: &Run, index: u64) -> Vec<u32> {
-    chosen(n, most, &mut run.rng("rows of learners", index))
+    sample_rows(n, most, &mut run.rng("rows of learners", index))
 }
 
 fn some_rows(grid: &Grid, rows: &[u32]) -> Grid {

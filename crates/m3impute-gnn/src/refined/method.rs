@@ -9,10 +9,10 @@ use super::network::Shape;
 use super::stage::MOST_TRIED;
 use super::train::Training;
 use crate::m3::SPEC;
-use m3impute_baselines::learners::ruler::Ruler;
 use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
 use m3impute_core::{Encoded, Encoding, Learnt, MatrixMethod, MatrixModel, MethodSpec, Result, Run};
+use m3impute_learners::scaler::Ruler;
 use serde::{Deserialize, Serialize};
 
 /// The parameters of `m3`.

@@ -9,12 +9,12 @@
 
 use super::columns::Column;
 use super::grid::Grid;
-use crate::fitted::chosen;
-use m3impute_baselines::learners::curve::Curve;
-use m3impute_baselines::learners::forest::{Aggregate, Forest, Frame, Plan};
-use m3impute_baselines::learners::lad::Line;
-use m3impute_baselines::learners::tree::Growth;
+use m3impute_core::sample_rows;
 use m3impute_core::{Result, Run};
+use m3impute_learners::forest::{Aggregate, Forest, Frame, Plan};
+use m3impute_learners::kernel::KernelRegression;
+use m3impute_learners::lad::Line;
+use m3impute_learners::tree::Growth;
 use serde::{Deserialize, Serialize};
 
 /// Categories with more levels say nothing to lines and curves.
@@ -45,7 +45,7 @@ pub struct Learners {
     /// A line; none for a category.
     pub line: Option<Line>,
     /// A curve; none for a category.
-    pub curve: Option<Curve>,
+    pub curve: Option<KernelRegression>,
 }
 
 /// How the columns of a stage go about it.
@@ -160,7 +160,7 @@ fn smooth(
     columns: &[Column],
     run: &Run,
     index: u64,
-) -> (Option<Line>, Option<Curve>) {
+) -> (Option<Line>, Option<KernelRegression>) {
     let learn_from = |rows: &[u32]| -> (Vec<f64>, Vec<f64>) {
         let y = rows.iter().map(|&i| f64::from(x[i as usize * columns.len() + f])).collect();
         (predictors_of(x, rows, f, columns), y)
@@ -170,10 +170,10 @@ fn smooth(
     if predictors.is_empty() {
         return (Some(line), None);
     }
-    let some = chosen(rows.len(), CURVE_ROWS, &mut run.rng("rows of curves", index));
-    let landmarks = chosen(some.len(), LANDMARKS, &mut run.rng("landmarks", index));
+    let some = sample_rows(rows.len(), CURVE_ROWS, &mut run.rng("rows of curves", index));
+    let landmarks = sample_rows(some.len(), LANDMARKS, &mut run.rng("landmarks", index));
     let (predictors, y) = learn_from(&some.iter().map(|&k| rows[k as usize]).collect::<Vec<u32>>());
-    (Some(line), Some(Curve::fit(&predictors, &y, &landmarks)))
+    (Some(line), Some(KernelRegression::fit(&predictors, &y, &landmarks)))
 }
 
 /// The forests of column `f`, grown from some rows of `x`, `[n, m]`.

@@ -6,7 +6,7 @@ use super::lines::Lines;
 use super::network::{Answer, Network, Shape};
 use crate::pass::Pass;
 use crate::peers::unit;
-use m3impute_core::{Error, Result};
+use m3impute_core::{Error, Result, shuffle_front};
 use m3impute_nn::{Adam, AdamParams, Classes, Decay, Ema, Matrix, Params, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
@@ -105,10 +105,7 @@ impl<'a> Trainer<'a> {
         let (m, all) = (grid.m, rows.len());
         let take = self.training.rows.min(all);
         let mut rows = rows.clone();
-        for i in 0..take {
-            let j = i + ((u64::from(rng.next_u32()) * (all - i) as u64) >> 32) as usize;
-            rows.swap(i, j);
-        }
+        shuffle_front(&mut rows, take, || rng.next_u32());
         rows.truncate(take);
         let mut shown = vec![false; take * m];
         let mut asked = vec![false; take * m];

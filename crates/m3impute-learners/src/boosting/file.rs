@@ -1,7 +1,7 @@
 //! Boosted models in model files.
 
 use super::{Boosting, Node};
-use crate::learners::tree::LEAF;
+use crate::tree::LEAF;
 use m3impute_core::{Error, ModelFile, Result, Tensor};
 use std::collections::BTreeMap;
 

@@ -30,7 +30,7 @@ impl Predictors {
     /// turn with the weights until those settle.
     ///
     /// ```
-    /// use m3impute_baselines::learners::ridge::Predictors;
+    /// use m3impute_learners::ridge::Predictors;
     /// // The target is twice the only predictor, which is -1, 0 and 1.
     /// let weights = Predictors::new(&[2.0], 1, 3).weights(&[4.0], 8.0);
     /// assert!((weights[0] - 2.0).abs() < 1e-4);
@@ -76,7 +76,7 @@ impl Predictors {
 /// is not penalised.
 ///
 /// ```
-/// use m3impute_baselines::learners::ridge::penalised;
+/// use m3impute_learners::ridge::penalised;
 /// // Sums of squares 2 and penalty 2: half of the slope stays.
 /// let line = penalised(&[-1.0, 0.0, 1.0], &[1.0, 5.0, 9.0], 2.0);
 /// assert!((line.weights[0] - 2.0).abs() < 1e-9 && (line.shift - 5.0).abs() < 1e-9);

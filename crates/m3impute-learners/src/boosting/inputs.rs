@@ -1,8 +1,8 @@
 //! Features as boosting sees them: bins, with one for what is missing, and levels in an order.
 
-use crate::learners::binning::{Bins, MAX_BINS};
-use crate::learners::forest::level_order;
-use crate::learners::tree::Target;
+use crate::binning::{Bins, MAX_BINS};
+use crate::forest::level_order;
+use crate::tree::Target;
 use std::borrow::Cow;
 use std::ops::Range;
 

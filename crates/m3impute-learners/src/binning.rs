@@ -10,7 +10,7 @@ pub const MAX_BINS: usize = 255;
 /// hold about equally many values.
 ///
 /// ```
-/// use m3impute_baselines::learners::binning::Bins;
+/// use m3impute_learners::binning::Bins;
 /// let bins = Bins::of(&[1.0, 1.0, 2.0, 4.0], 255);
 /// assert_eq!((bins.len(), bins.bin(1.0), bins.bin(2.9), bins.bin(9.0)), (3, 0, 1, 2));
 /// assert_eq!(bins.edge(1), 3.0);

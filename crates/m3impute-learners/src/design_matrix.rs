@@ -12,14 +12,14 @@ const MAX_LEVELS: usize = 16;
 /// How rows become points. One feature, the one that is learnt, is left out.
 ///
 /// ```
-/// use m3impute_baselines::learners::design::Design;
+/// use m3impute_learners::design::DesignMatrix;
 /// // A number, a category of two levels, and what is learnt.
 /// let x = [1.0, 0.0, 9.0, 3.0, 1.0, 9.0];
-/// let design = Design::of(&x, &[0, 2, 0], &[0, 1], 2);
+/// let design = DesignMatrix::of(&x, &[0, 2, 0], &[0, 1], 2);
 /// assert_eq!(design.points(&x, &[0, 1]), [-1.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Design {
+pub struct DesignMatrix {
     learnt: usize,
     levels: Vec<usize>, // [w]
     centres: Vec<f32>,  // [w]
@@ -27,12 +27,12 @@ pub struct Design {
     factors: Vec<f32>,
 }
 
-impl Design {
+impl DesignMatrix {
     /// Learns means and deviations from some rows of a table (`x` row by row); `levels` says how many levels each
     /// feature has, 0 for numbers.
-    pub fn of(x: &[f32], levels: &[usize], rows: &[u32], learnt: usize) -> Design {
+    pub fn of(x: &[f32], levels: &[usize], rows: &[u32], learnt: usize) -> DesignMatrix {
         let w = levels.len();
-        let mut design = Design { learnt, levels: levels.to_vec(), centres: vec![0.0; w], factors: vec![0.0; w] };
+        let mut design = DesignMatrix { learnt, levels: levels.to_vec(), centres: vec![0.0; w], factors: vec![0.0; w] };
         for f in (0..w).filter(|&f| levels[f] == 0 && f != learnt) {
             let values = || rows.iter().map(|&i| f64::from(x[i as usize * w + f]));
             let mean = values().sum::<f64>() / rows.len().max(1) as f64;
@@ -44,9 +44,9 @@ impl Design {
     }
 
     /// The design that leaves numbers as they are.
-    pub fn plain(levels: &[usize], learnt: usize) -> Design {
+    pub fn plain(levels: &[usize], learnt: usize) -> DesignMatrix {
         let w = levels.len();
-        Design { learnt, levels: levels.to_vec(), centres: vec![0.0; w], factors: vec![1.0; w] }
+        DesignMatrix { learnt, levels: levels.to_vec(), centres: vec![0.0; w], factors: vec![1.0; w] }
     }
 
     /// How many coordinates a point has.
@@ -87,7 +87,7 @@ impl Design {
     ///
     /// # Errors
     /// When something is not there or does not fit.
-    pub fn restore(file: &ModelFile, prefix: &str, learnt: usize, levels: &[usize]) -> Result<Design> {
+    pub fn restore(file: &ModelFile, prefix: &str, learnt: usize, levels: &[usize]) -> Result<DesignMatrix> {
         let numbers = |name: &str| -> Result<Vec<f32>> {
             let values = file.f32s(&format!("{prefix}{name}"))?.1;
             if values.len() != levels.len() || values.iter().any(|v| !v.is_finite()) {
@@ -95,7 +95,7 @@ impl Design {
             }
             Ok(values.to_vec())
         };
-        Ok(Design { learnt, levels: levels.to_vec(), centres: numbers("centres")?, factors: numbers("factors")? })
+        Ok(DesignMatrix { learnt, levels: levels.to_vec(), centres: numbers("centres")?, factors: numbers("factors")? })
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn what_is_constant_is_zero_and_what_has_many_levels_is_left_out() {
         let x = [5.0, 3.0, 1.0, 5.0, 4.0, 2.0];
-        let design = Design::of(&x, &[0, 40, 0], &[0, 1], 2);
+        let design = DesignMatrix::of(&x, &[0, 40, 0], &[0, 1], 2);
         assert_eq!((design.width(), design.points(&x, &[1])), (1, vec![0.0]));
     }
 }

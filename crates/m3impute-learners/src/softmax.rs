@@ -26,7 +26,7 @@ impl Softmax {
     /// intercept is wanted; `level` says what each row is. At most `steps` steps, fewer once the likelihood settles.
     ///
     /// ```
-    /// use m3impute_baselines::learners::logistic::Softmax;
+    /// use m3impute_learners::softmax::Softmax;
     /// let mut model = Softmax::flat(2, 2);
     /// model.improve(&[-1.0, 1.0, 1.0, 1.0], &[0, 1], 0.1, 50);
     /// let chances = model.chances(&[3.0, 1.0]);
@@ -88,7 +88,7 @@ impl Softmax {
 }
 
 /// Scores become chances; also the logarithm of what they were divided by.
-pub(crate) fn softmax(scores: &mut [f64]) -> f64 {
+pub fn softmax(scores: &mut [f64]) -> f64 {
     let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     scores.iter_mut().for_each(|s| *s = (*s - highest).exp());
     let sum: f64 = scores.iter().sum();

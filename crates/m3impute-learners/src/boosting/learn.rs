@@ -3,25 +3,22 @@
 use super::grow::{Branch, Grown, Limits, grow};
 use super::inputs::{Lesson, Prepared};
 use super::{Boosting, Loss, Plan};
-use crate::learners::logistic::softmax;
-use crate::learners::tree::{Dice, Target};
-use m3impute_core::{Result, Run};
+use crate::softmax::softmax;
+use crate::tree::Target;
+use m3impute_core::{RandomStream, Result, Run};
 use rayon::prelude::*;
 
 /// The part of the loss by which a round must better it to be worth keeping.
 const LEAST_GAIN: f64 = 1e-7;
 
 /// The rows to learn from, and those to watch.
-pub(super) fn parted(lesson: &Lesson<'_>, plan: &Plan, dice: &mut Dice) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn parted(lesson: &Lesson<'_>, plan: &Plan, rng: &mut RandomStream) -> (Vec<u32>, Vec<u32>) {
     if plan.patience.is_none() || !lesson.watch.is_empty() {
         return (lesson.rows.to_vec(), lesson.watch.to_vec());
     }
     let mut rows = lesson.rows.to_vec();
     let watched = (rows.len() as f32 * plan.watched) as usize;
-    for k in 0..watched {
-        let other = k + dice.below(rows.len() - k);
-        rows.swap(k, other);
-    }
+    rng.shuffle_front(&mut rows, watched);
     let mut watch: Vec<u32> = rows.drain(..watched).collect();
     rows.sort_unstable();
     watch.sort_unstable();
@@ -99,7 +96,7 @@ impl<'a> Learning<'a> {
         self.weights.map_or(1.0, |w| w[i as usize])
     }
 
-    pub fn go(&mut self, run: &Run, dice: &mut Dice) -> Result<()> {
+    pub fn go(&mut self, run: &Run, rng: &mut RandomStream) -> Result<()> {
         let plan = self.plan;
         let watches = plan.patience.is_some() && !self.watch.is_empty();
         let mut best = (f64::INFINITY, 0);
@@ -117,15 +114,12 @@ impl<'a> Learning<'a> {
                 break;
             }
             let rows: Vec<u32> = if plan.rows < 1.0 {
-                self.rows.iter().copied().filter(|_| dice.share() < plan.rows).collect()
+                self.rows.iter().copied().filter(|_| rng.unit() < plan.rows).collect()
             } else {
                 self.rows.clone()
             };
             let mut used: Vec<usize> = (0..p).collect();
-            for k in 0..most {
-                let other = k + dice.below(p - k);
-                used.swap(k, other);
-            }
+            rng.shuffle_front(&mut used, most);
             used.truncate(most);
             used.sort_unstable();
             self.pull();

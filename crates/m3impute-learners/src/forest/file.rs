@@ -1,7 +1,7 @@
 //! Forests in model files.
 
-use super::forest::{Aggregate, Forest};
-use super::tree::{LEAF, Node};
+use super::{Aggregate, Forest};
+use crate::tree::{LEAF, Node};
 use m3impute_core::{Error, ModelFile, Result, Tensor};
 use std::collections::BTreeMap;
 

@@ -2,9 +2,18 @@
 //!
 //! Notation: `n` rows, `w` features, one of which is learnt from the rest.
 
-use super::binning::{Bins, MAX_BINS};
-use super::tree::{Candidate, Dice, Growth, LEAF, Node, Scratch, Target, Tree, grow};
-use m3impute_core::{Result, Run};
+mod file;
+mod frame;
+mod leaves;
+mod level_order;
+
+use super::binning::Bins;
+use super::tree::{Candidate, Growth, LEAF, Node, Scratch, Target, Tree, grow};
+pub use frame::Frame;
+use frame::binned_values;
+use leaves::Pool;
+pub(crate) use level_order::level_order;
+use m3impute_core::{RandomStream, Result, Run};
 use rand::Rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -39,72 +48,6 @@ pub struct Plan {
     pub bootstrap: bool,
     /// How their answers become one.
     pub aggregate: Aggregate,
-}
-
-/// A table without holes, binned for trees; levels are their codes.
-#[derive(Clone, Debug)]
-pub struct Frame {
-    width: usize,
-    x: Vec<f32>, // [n, w]
-    columns: Vec<Binned>,
-}
-
-#[derive(Clone, Debug)]
-struct Binned {
-    /// 0 for numbers.
-    levels: usize,
-    bins: Bins,
-    codes: Vec<u16>, // [n]
-}
-
-impl Frame {
-    /// The table of these numbers, row by row; `levels` says how many levels each feature has, 0 for numbers.
-    pub fn new(x: Vec<f32>, levels: &[usize]) -> Frame {
-        let width = levels.len();
-        let columns =
-            levels.iter().map(|&levels| Binned { levels, bins: Bins::default(), codes: Vec::new() }).collect();
-        let mut frame = Frame { width, x, columns };
-        (0..width).for_each(|f| frame.bin(f));
-        frame
-    }
-
-    /// How many rows.
-    pub fn rows(&self) -> usize {
-        self.x.len() / self.width
-    }
-
-    /// The numbers, row by row.
-    pub fn x(&self) -> &[f32] {
-        &self.x
-    }
-
-    /// A feature's numbers.
-    pub fn column(&self, f: usize) -> impl Iterator<Item = f32> + '_ {
-        self.x[f..].iter().step_by(self.width).copied()
-    }
-
-    /// Puts new values into some rows of a feature.
-    pub fn set(&mut self, f: usize, rows: &[u32], values: &[f32]) {
-        for (&i, &value) in rows.iter().zip(values) {
-            self.x[i as usize * self.width + f] = value;
-        }
-        self.bin(f);
-    }
-
-    fn bin(&mut self, f: usize) {
-        // Levels are put in an order by what is learnt from them, so they are binned then.
-        if self.columns[f].levels == 0 {
-            let values: Vec<f32> = self.column(f).collect();
-            let binned = &mut self.columns[f];
-            (binned.bins, binned.codes) = binned_values(&values);
-        }
-    }
-}
-
-fn binned_values(values: &[f32]) -> (Bins, Vec<u16>) {
-    let bins = Bins::of(values, MAX_BINS);
-    let codes = values.iter().map(|&v| bins.bin(v)).collect();
-    (bins, codes)
 }
 
 /// The trees of one feature. A leaf holds the distinct values that fell into it, each with its share.
@@ -400,7 +343,7 @@ fn one_tree(
     seed: u64,
     scratch: &mut Scratch,
 ) -> Part {
-    let grown = grow(candidates, target, rows, &plan.growth, plan.bootstrap, &mut Dice::new(seed), scratch);
+    let grown = grow(candidates, target, rows, &plan.growth, plan.bootstrap, &mut RandomStream::new(seed), scratch);
     let leaves = grown.starts.len() - 1;
     let mut part =
         Part { tree: grown.tree, starts: Vec::with_capacity(leaves), values: Vec::new(), shares: Vec::new() };
@@ -439,117 +382,6 @@ fn one_tree(
         }
     }
     part
-}
-
-/// Values with their shares, from which one is chosen.
-#[derive(Default)]
-struct Pool {
-    /// Value and share, packed so that they are sorted by value.
-    keys: Vec<u64>,
-    levels: Vec<f64>,
-}
-
-impl Pool {
-    /// The values below which these shares of the whole lie, in rising order of shares; between two values where the
-    /// share is reached exactly.
-    fn quantiles<const N: usize>(&mut self, held: &mut dyn Iterator<Item = (f32, f32)>, shares: [f64; N]) -> [f32; N] {
-        self.keys.clear();
-        self.keys.extend(held.map(|(v, s)| (u64::from(sortable(v)) << 32) | u64::from(s.to_bits())));
-        self.keys.sort_unstable();
-        let share = |key: u64| f64::from(f32::from_bits(key as u32));
-        let value = |at: usize| unsortable((self.keys[at] >> 32) as u32);
-        let whole = self.keys.iter().map(|&k| share(k)).sum::<f64>();
-        let (mut at, mut below) = (0, self.keys.first().map_or(0.0, |&k| share(k)));
-        shares.map(|wanted| {
-            let wanted = wanted * whole;
-            // Shares such as a third do not add up exactly.
-            while below < wanted - 1e-4 && at + 1 < self.keys.len() {
-                at += 1;
-                below += share(self.keys[at]);
-            }
-            if self.keys.is_empty() {
-                0.0
-            } else if (below - wanted).abs() < 1e-4 && at + 1 < self.keys.len() {
-                let (a, b) = (value(at), value(at + 1));
-                a + (b - a) / 2.0
-            } else {
-                value(at)
-            }
-        })
-    }
-
-    fn most_likely(&mut self, held: &mut dyn Iterator<Item = (f32, f32)>, levels: usize) -> f32 {
-        self.levels.clear();
-        self.levels.resize(levels, 0.0);
-        held.for_each(|(v, s)| self.levels[v as usize] += f64::from(s));
-        let best = (0..levels).reduce(|a, b| if self.levels[b] > self.levels[a] { b } else { a });
-        best.unwrap_or(0) as f32
-    }
-}
-
-/// Bits that are ordered as the numbers are.
-fn sortable(v: f32) -> u32 {
-    let bits = v.to_bits();
-    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
-}
-
-fn unsortable(bits: u32) -> f32 {
-    f32::from_bits(if bits >> 31 == 1 { bits & !(1 << 31) } else { !bits })
-}
-
-/// Where in an order each level of a feature stands, so that cuts of the order are good cuts of the levels: by the mean
-/// target or, for classes, by the direction in which the levels' class shares differ most. Few rows are trusted little.
-pub(super) fn level_order(codes: &[usize], levels: usize, rows: &[u32], target: Target<'_>) -> Vec<f32> {
-    let mut counts = vec![0.0; levels];
-    rows.iter().for_each(|&i| counts[codes[i as usize]] += 1.0);
-    let total = rows.len() as f64;
-    let position: Vec<f64> = match target {
-        Target::Numbers(y) => {
-            let mut sums = vec![0.0; levels];
-            rows.iter().for_each(|&i| sums[codes[i as usize]] += f64::from(y[i as usize]));
-            let mean = sums.iter().sum::<f64>() / total;
-            sums.iter().zip(&counts).map(|(s, c)| (s + mean) / (c + 1.0)).collect()
-        }
-        Target::Classes(y, classes) => {
-            let mut shares = vec![0.0; levels * classes]; // [levels, classes]
-            rows.iter().for_each(|&i| shares[codes[i as usize] * classes + y[i as usize] as usize] += 1.0);
-            let mut overall = vec![0.0; classes];
-            for row in shares.chunks_exact(classes) {
-                overall.iter_mut().zip(row).for_each(|(o, s)| *o += s / total);
-            }
-            for (row, count) in shares.chunks_exact_mut(classes).zip(&counts) {
-                row.iter_mut().zip(&overall).for_each(|(s, o)| *s = (*s + o) / (count + 1.0) - o);
-            }
-            principal_scores(&shares, &counts, classes)
-        }
-    };
-    let mut by_position: Vec<usize> = (0..levels).collect();
-    by_position.sort_by(|&a, &b| position[a].total_cmp(&position[b]));
-    let mut order = vec![0.0; levels];
-    by_position.iter().enumerate().for_each(|(at, &level)| order[level] = at as f32);
-    order
-}
-
-/// The scores of weighted rows along the direction in which they differ most, by power iteration.
-fn principal_scores(rows: &[f64], weights: &[f64], width: usize) -> Vec<f64> {
-    let scores = |direction: &[f64]| -> Vec<f64> {
-        rows.chunks_exact(width).map(|row| row.iter().zip(direction).map(|(a, b)| a * b).sum()).collect()
-    };
-    // No direction of class shares is across this one by its symmetry.
-    let mut direction: Vec<f64> = (0..width).map(|c| 1.0 / (1.0 + c as f64)).collect();
-    for _ in 0..30 {
-        let along = scores(&direction);
-        let mut next = vec![0.0; width];
-        for ((row, score), weight) in rows.chunks_exact(width).zip(&along).zip(weights) {
-            next.iter_mut().zip(row).for_each(|(n, r)| *n += weight * score * r);
-        }
-        let norm = next.iter().map(|v| v * v).sum::<f64>().sqrt();
-        if norm == 0.0 {
-            break;
-        }
-        direction = next.iter().map(|v| v / norm).collect();
-    }
-    scores(&direction)
 }
 
 #[cfg(test)]

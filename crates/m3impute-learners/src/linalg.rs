@@ -66,7 +66,7 @@ fn gemm(a: &[f64], a_shape: Shape, b: &[f64], b_shape: Shape, out: &mut [f64]) {
 }
 
 /// `a b`, where `a` is `[n, k]` and `b` is `[k, m]`; `a` may be long.
-pub(crate) fn product(a: &[f64], b: &[f64], k: usize, m: usize) -> Vec<f64> {
+pub fn product(a: &[f64], b: &[f64], k: usize, m: usize) -> Vec<f64> {
     let n = a.len() / k.max(1);
     let mut out = vec![0.0; n * m]; // [n, m]
     if n * k * m > 0 {
@@ -78,12 +78,12 @@ pub(crate) fn product(a: &[f64], b: &[f64], k: usize, m: usize) -> Vec<f64> {
 }
 
 /// `x' x` of `x: [n, w]`.
-pub(crate) fn gram(x: &[f64], w: usize) -> Vec<f64> {
+pub fn gram(x: &[f64], w: usize) -> Vec<f64> {
     cross(x, w, x, w)
 }
 
 /// `x' y` of `x: [n, w]` and `y: [n, v]`.
-pub(crate) fn cross(x: &[f64], w: usize, y: &[f64], v: usize) -> Vec<f64> {
+pub fn cross(x: &[f64], w: usize, y: &[f64], v: usize) -> Vec<f64> {
     let parts: Vec<Vec<f64>> = x
         .par_chunks(BLOCK * w.max(1))
         .zip(y.par_chunks(BLOCK * v.max(1)))
@@ -102,7 +102,7 @@ pub(crate) fn cross(x: &[f64], w: usize, y: &[f64], v: usize) -> Vec<f64> {
 }
 
 /// `x x'` of `x: [n, w]`.
-pub(crate) fn outer_gram(x: &[f64], w: usize) -> Vec<f64> {
+pub fn outer_gram(x: &[f64], w: usize) -> Vec<f64> {
     let n = x.len() / w.max(1);
     let mut out = vec![0.0; n * n]; // [n, n]
     out.par_chunks_mut(BLOCK.min(64) * n.max(1)).enumerate().for_each(|(block, out)| {
@@ -115,24 +115,26 @@ pub(crate) fn outer_gram(x: &[f64], w: usize) -> Vec<f64> {
 }
 
 /// `sum += part`.
-pub(crate) fn add(sum: &mut [f64], part: &[f64]) {
+pub fn add(sum: &mut [f64], part: &[f64]) {
     sum.iter_mut().zip(part).for_each(|(s, p)| *s += p);
 }
 
 /// The sum of products.
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Eigenvalues, the largest first, and their eigenvectors: vector `i` is row `i`.
 #[derive(Clone, Debug)]
-pub(crate) struct Eigen {
-    pub values: Vec<f64>,  // [w]
-    pub vectors: Vec<f64>, // [w, w]
+pub struct Eigen {
+    /// The values, falling. // [w]
+    pub values: Vec<f64>,
+    /// A vector a row. // [w, w]
+    pub vectors: Vec<f64>,
 }
 
 /// The eigenvectors of a symmetric matrix `[w, w]`. Each is turned so that its largest entry is positive.
-pub(crate) fn eigen(symmetric: &[f64], w: usize) -> Eigen {
+pub fn eigen(symmetric: &[f64], w: usize) -> Eigen {
     if w == 0 {
         return Eigen { values: Vec::new(), vectors: Vec::new() };
     }
@@ -150,7 +152,7 @@ pub(crate) fn eigen(symmetric: &[f64], w: usize) -> Eigen {
 
 /// The lower triangle `L` of `a = L L'`, in place of `a: [w, w]`. False where `a` is not positive definite.
 #[must_use]
-pub(crate) fn cholesky(a: &mut [f64], w: usize) -> bool {
+pub fn cholesky(a: &mut [f64], w: usize) -> bool {
     for j in 0..w {
         let (above, here) = a.split_at_mut(j * w);
         for k in 0..j {
@@ -166,7 +168,7 @@ pub(crate) fn cholesky(a: &mut [f64], w: usize) -> bool {
 }
 
 /// Solves `L L' x = b` in place of `b`, for the triangle that [`cholesky`] leaves.
-pub(crate) fn solve_cholesky(l: &[f64], b: &mut [f64]) {
+pub fn solve_cholesky(l: &[f64], b: &mut [f64]) {
     let w = b.len();
     for i in 0..w {
         b[i] = (b[i] - dot(&b[..i], &l[i * w..i * w + i])) / l[i * w + i];

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// comes back bit for bit.
 ///
 /// ```
-/// use m3impute_baselines::learners::ruler::Ruler;
+/// use m3impute_learners::ruler::Ruler;
 /// let ruler = Ruler::of(&[0.1, 0.3, 0.7], 0);
 /// assert_eq!(ruler.write(ruler.read(0.3)), 0.3);
 /// ```

@@ -23,7 +23,7 @@ const LEAST: f64 = 1e-3;
 
 /// Kinds of rows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Density {
+pub struct Mixture {
     /// How many levels each column has; 0 for a number, `[m]`.
     levels: Vec<usize>,
     kinds: Vec<Kind>,
@@ -94,23 +94,23 @@ struct Sums {
     levels: Vec<f64>,
 }
 
-impl Density {
+impl Mixture {
     /// Learns from rows `x`, `[n, m]`, of which some cells are observed. Numbers should be standardised; a level is its place
     /// among as many as `levels` says, which is 0 for numbers. There are as many kinds as `starts`, rows that they
     /// begin from. Learning ends before a round in which `go_on` says no; what was learnt until then stays.
     ///
     /// ```
-    /// use m3impute_baselines::learners::density::Density;
+    /// use m3impute_learners::mixture::Mixture;
     /// // Two kinds of rows, both columns low or both high.
     /// let x: Vec<f64> = (0..100).flat_map(|i| if i % 2 == 0 { [1.0, 1.0] } else { [-1.0, -1.0] }).collect();
     /// let mut observed = vec![true; 200];
     /// observed[1] = false;
-    /// let density = Density::fit(&x, &observed, &[0, 0], &[2, 3], || true);
+    /// let density = Mixture::fit(&x, &observed, &[0, 0], &[2, 3], || true);
     /// let about = density.about(&x[..2], &observed[..2]);
     /// let most = about.said.iter().max_by(|a, b| a.share.total_cmp(&b.share)).unwrap();
     /// assert!(most.means[0] > 0.9);
     /// ```
-    pub fn fit(x: &[f64], observed: &[bool], levels: &[usize], starts: &[u32], go_on: impl Fn() -> bool) -> Density {
+    pub fn fit(x: &[f64], observed: &[bool], levels: &[usize], starts: &[u32], go_on: impl Fn() -> bool) -> Mixture {
         let m = levels.len();
         let n = x.len() / m.max(1);
         let p = levels.iter().filter(|l| **l == 0).count();
@@ -127,7 +127,7 @@ impl Density {
                 levels: overall.iter().map(|s| s.ln()).collect(),
             }
         };
-        let mut density = Density { levels: levels.to_vec(), kinds: starts.iter().map(begin).collect() };
+        let mut density = Mixture { levels: levels.to_vec(), kinds: starts.iter().map(begin).collect() };
         let mut room = Room::default();
         let mut last = f64::NEG_INFINITY;
         for round in 0..ROUNDS {
@@ -289,7 +289,7 @@ impl Density {
     ///
     /// # Errors
     /// When something is not there, has another size, is not finite, or a precision is not positive.
-    pub fn restore(file: &ModelFile, prefix: &str, levels: &[usize]) -> Result<Density> {
+    pub fn restore(file: &ModelFile, prefix: &str, levels: &[usize]) -> Result<Mixture> {
         let p = levels.iter().filter(|l| **l == 0).count();
         let all: usize = levels.iter().sum();
         let get = |name: &str, each: usize, kinds: usize| -> Result<&[f64]> {
@@ -315,7 +315,7 @@ impl Density {
                 levels: of_levels[k * all..(k + 1) * all].to_vec(),
             });
         }
-        Ok(Density { levels: levels.to_vec(), kinds })
+        Ok(Mixture { levels: levels.to_vec(), kinds })
     }
 }
 
@@ -405,7 +405,7 @@ fn inverse(l: &[f64], w: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn most(density: &Density, row: &[f64], observed: &[bool]) -> Said {
+    fn most(density: &Mixture, row: &[f64], observed: &[bool]) -> Said {
         let said = density.about(row, observed).said;
         said.into_iter().max_by(|a, b| a.share.total_cmp(&b.share)).unwrap()
     }
@@ -423,7 +423,7 @@ mod tests {
     #[test]
     fn one_kind_is_the_regression_that_rows_with_holes_allow() {
         let (x, observed) = sums();
-        let density = Density::fit(&x, &observed, &[0, 0, 0], &[0], || true);
+        let density = Mixture::fit(&x, &observed, &[0, 0, 0], &[0], || true);
         let said = most(&density, &[0.4, 0.0, 1.0], &[true, false, true]);
         assert!((said.means[0] - 0.6).abs() < 0.05, "{said:?}");
         assert!(said.spread(0) < 0.2);
@@ -438,7 +438,7 @@ mod tests {
         let x: Vec<f64> =
             (0..200).flat_map(|i| if (i % 2 == 0) == (i % 20 != 6) { [1.0, 1.2] } else { [0.0, -0.8] }).collect();
         let observed: Vec<bool> = (0..400).map(|at| at % 9 != 5).collect();
-        let density = Density::fit(&x, &observed, &[2, 0], &[0, 1], || true);
+        let density = Mixture::fit(&x, &observed, &[2, 0], &[0, 1], || true);
         assert!(most(&density, &[1.0, 0.0], &[true, false]).means[0] > 0.8);
         let said = most(&density, &[0.0, -0.8], &[false, true]);
         let shares: Vec<f64> = density.level_shares(&said, 0).collect();
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn a_likelihood_is_that_of_the_observed_numbers_alone() {
         let (x, observed) = sums();
-        let density = Density::fit(&x, &observed, &[0, 0, 0], &[0], || true);
+        let density = Mixture::fit(&x, &observed, &[0, 0, 0], &[0], || true);
         let alone = |row: &[f64], seen: &[bool]| density.about(row, seen).likelihood;
         // The likelihood of a pair is that of one number, times that of the other given it.
         let one = alone(&[0.3, 0.0, 0.0], &[true, false, false]);

@@ -11,7 +11,7 @@ const BLOCK: usize = 32;
 /// Points with a value each.
 ///
 /// ```
-/// use m3impute_baselines::learners::neighbours::Neighbours;
+/// use m3impute_learners::neighbours::Neighbours;
 /// use m3impute_core::Run;
 /// let model = Neighbours { width: 1, points: vec![0.0, 1.0, 10.0], values: vec![5.0, 7.0, 90.0], nearest: 2, levels: 0 };
 /// assert_eq!(model.predict(&[0.1], &Run::new(0, 1)?)?, [5.0]);

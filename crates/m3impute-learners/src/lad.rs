@@ -28,7 +28,7 @@ impl Line {
     /// squared one.
     ///
     /// ```
-    /// use m3impute_baselines::learners::lad::Line;
+    /// use m3impute_learners::lad::Line;
     /// // Points on a line, and one far off.
     /// let x: Vec<f64> = (0..20).map(f64::from).collect();
     /// let mut y: Vec<f64> = x.iter().map(|x| 2.0 * x + 1.0).collect();

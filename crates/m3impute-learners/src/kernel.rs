@@ -23,7 +23,7 @@ const ROWS: usize = 512;
 
 /// A smooth function of predictors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
+pub struct KernelRegression {
     /// The mean of each predictor, `[p]`.
     pub centres: Vec<f64>,
     /// What each is multiplied by, `[p]`.
@@ -38,18 +38,18 @@ pub struct Curve {
     pub error: f64,
 }
 
-impl Curve {
+impl KernelRegression {
     /// Learns from rows `x`, `[n, p]`, and their targets `y`; the landmarks are some of the rows.
     ///
     /// ```
-    /// use m3impute_baselines::learners::curve::Curve;
+    /// use m3impute_learners::curve::KernelRegression;
     /// let x: Vec<f64> = (0..100).map(|i| f64::from(i) / 50.0 - 1.0).collect();
     /// let y: Vec<f64> = x.iter().map(|x| x * x).collect();
     /// let landmarks: Vec<u32> = (0..100).step_by(5).collect();
-    /// let curve = Curve::fit(&x, &y, &landmarks);
+    /// let curve = KernelRegression::fit(&x, &y, &landmarks);
     /// assert!((curve.predict(&[0.5, -0.5])[1] - 0.25).abs() < 0.02);
     /// ```
-    pub fn fit(x: &[f64], y: &[f64], landmarks: &[u32]) -> Curve {
+    pub fn fit(x: &[f64], y: &[f64], landmarks: &[u32]) -> KernelRegression {
         let n = y.len();
         let p = x.len() / n.max(1);
         let Standardised { centres, scales, z } = Standardised::of(x, p);
@@ -75,7 +75,7 @@ impl Curve {
         }
         let (inner, shift, error) = fitted(&features, kept, y, ROUNDS);
         let weights = turn.chunks_exact(kept.max(1)).map(|row| dot(row, &inner)).collect();
-        Curve { centres, scales, landmarks, weights, shift: shift - dot(&inner, &means), error }
+        KernelRegression { centres, scales, landmarks, weights, shift: shift - dot(&inner, &means), error }
     }
 
     /// The answers for rows of predictors, `[n, p]`.
@@ -109,7 +109,7 @@ impl Curve {
     ///
     /// # Errors
     /// When something is not there, has another size, or is not finite.
-    pub fn restore(file: &ModelFile, prefix: &str, p: usize) -> Result<Curve> {
+    pub fn restore(file: &ModelFile, prefix: &str, p: usize) -> Result<KernelRegression> {
         let damaged = |name: &str| Error::damaged(format!("`{prefix}{name}`"));
         let get = |name: &str| -> Result<Vec<f64>> {
             let (_, values) = file.f64s(&format!("{prefix}{name}"))?;
@@ -121,7 +121,7 @@ impl Curve {
         if centres.len() != p || scales.len() != p || weights.is_empty() || landmarks.len() != weights.len() * p {
             return Err(damaged("landmarks"));
         }
-        Ok(Curve { centres, scales, landmarks, weights, shift, error })
+        Ok(KernelRegression { centres, scales, landmarks, weights, shift, error })
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
         let mut y = truth.clone();
         y.iter_mut().step_by(25).for_each(|y| *y += 3.0);
         let landmarks: Vec<u32> = (0..400).step_by(7).collect();
-        let curve = Curve::fit(&x, &y, &landmarks);
+        let curve = KernelRegression::fit(&x, &y, &landmarks);
         let off = |said: &[f64]| said.iter().zip(&truth).map(|(a, b)| (a - b).abs()).sum::<f64>() / 400.0;
         assert!(off(&curve.predict(&x)) < 0.02, "{}", off(&curve.predict(&x)));
     }
@@ -166,7 +166,7 @@ mod tests {
     fn far_from_all_rows_and_without_any_relation_the_answers_are_finite() {
         let x = rows();
         let y = vec![2.0; 400];
-        let curve = Curve::fit(&x, &y, &[0, 0, 5]);
+        let curve = KernelRegression::fit(&x, &y, &[0, 0, 5]);
         for said in curve.predict(&[1e6, -1e6, 3.0, 0.0, 0.0, 3.0]) {
             assert!((said - 2.0).abs() < 1e-6, "{said}");
         }

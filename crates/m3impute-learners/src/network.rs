@@ -2,8 +2,7 @@
 //!
 //! Notation: `n` points, `p` coordinates, `h` hidden units, `c` outputs.
 
-use super::tree::Dice;
-use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Error, ModelFile, RandomStream, Result, Run, Tensor};
 use m3impute_nn::{Activation, Adam, AdamParams, Decay, Matrix, ParamId, Params, Tape, alone};
 use rand::Rng;
 use std::collections::BTreeMap;
@@ -43,7 +42,7 @@ impl Default for Plan {
 /// A trained network.
 ///
 /// ```
-/// use m3impute_baselines::learners::network::{Aim, Network, Plan};
+/// use m3impute_learners::network::{Aim, Network, Plan};
 /// use m3impute_core::Run;
 /// let run = Run::new(0, 1)?;
 /// let x: Vec<f32> = (0..200).map(|i| i as f32 / 100.0 - 1.0).collect();
@@ -99,7 +98,7 @@ impl Network {
             layers.push((params.add(&format!("w{at}"), weight), params.add(&format!("b{at}"), bias)));
             inputs = units;
         }
-        let mut dice = Dice::new(rng.next_u64());
+        let mut rng = RandomStream::new(rng.next_u64());
         let decay = Decay::Decoupled(plan.decay);
         let mut adam = Adam::new(&params, AdamParams { decay, ..AdamParams::default() });
         let mut tape = Tape::new();
@@ -112,7 +111,7 @@ impl Network {
                 break;
             }
             if from + batch > n {
-                (0..n).for_each(|k| order.swap(k, k + dice.below(n - k)));
+                rng.shuffle_front(&mut order, n);
                 from = 0;
             }
             let rows = &order[from..from + batch];

@@ -4,6 +4,7 @@
 
 use super::binning::Bins;
 use super::split::{NodeRows, Search};
+use m3impute_core::RandomStream;
 
 /// What marks a leaf among the nodes.
 pub const LEAF: u32 = u32::MAX;
@@ -73,36 +74,6 @@ pub struct Candidate<'a> {
     pub bins: &'a Bins,
 }
 
-/// A small fast generator, seeded from a run's stream.
-#[derive(Clone, Debug)]
-pub struct Dice(u64);
-
-impl Dice {
-    /// The generator of that seed.
-    pub fn new(seed: u64) -> Dice {
-        Dice(seed)
-    }
-
-    /// The next 32 bits (splitmix64).
-    pub fn roll(&mut self) -> u32 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 32) as u32
-    }
-
-    /// A whole number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        ((u64::from(self.roll()) * n as u64) >> 32) as usize
-    }
-
-    /// A number in [0, 1).
-    pub fn share(&mut self) -> f32 {
-        (self.roll() >> 8) as f32 / (1 << 24) as f32
-    }
-}
-
 /// The best cut so far: how good, and where.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
@@ -155,14 +126,14 @@ pub fn grow<'s>(
     among: &[u32],
     growth: &Growth,
     bootstrap: bool,
-    dice: &mut Dice,
+    rng: &mut RandomStream,
     scratch: &'s mut Scratch,
 ) -> Grown<'s> {
     let n = match target {
         Target::Numbers(y) => y.len(),
         Target::Classes(y, _) => y.len(),
     };
-    scratch.draw(n, among, bootstrap, dice);
+    scratch.draw(n, among, bootstrap, rng);
     scratch.drawn.clear();
     scratch.drawn.extend(0..candidates.len());
     let mut tree = Tree::default();
@@ -174,7 +145,7 @@ pub fn grow<'s>(
         if let Some(parent) = pending.right_of {
             tree.nodes[parent].right = at as u32;
         }
-        match scratch.best_cut(candidates, target, pending, growth, dice) {
+        match scratch.best_cut(candidates, target, pending, growth, rng) {
             None => {
                 tree.nodes.push(Node { feature: LEAF, threshold: 0.0, right: starts.len() as u32 });
                 starts.push(pending.from as u32);
@@ -194,13 +165,13 @@ pub fn grow<'s>(
 }
 
 impl Scratch {
-    fn draw(&mut self, n: usize, among: &[u32], bootstrap: bool, dice: &mut Dice) {
+    fn draw(&mut self, n: usize, among: &[u32], bootstrap: bool, rng: &mut RandomStream) {
         self.weights.clear();
         self.weights.resize(n, 0.0);
         self.rows.clear();
         if bootstrap {
             for _ in 0..among.len() {
-                self.weights[among[dice.below(among.len())] as usize] += 1.0;
+                self.weights[among[rng.below(among.len())] as usize] += 1.0;
             }
             self.rows.extend(among.iter().filter(|&&i| self.weights[i as usize] > 0.0));
         } else {
@@ -216,7 +187,7 @@ impl Scratch {
         target: Target<'_>,
         pending: Pending,
         growth: &Growth,
-        dice: &mut Dice,
+        rng: &mut RandomStream,
     ) -> Option<Cut> {
         let rows = &self.rows[pending.from..pending.to];
         if rows.len() < 2 || pending.depth >= growth.max_depth {
@@ -235,7 +206,7 @@ impl Scratch {
             if tried == growth.mtry {
                 break;
             }
-            self.drawn.swap(k, k + dice.below(candidates.len() - k));
+            self.drawn.swap(k, k + rng.below(candidates.len() - k));
             let candidate = self.drawn[k];
             let Candidate { codes, bins, .. } = candidates[candidate];
             let (first, last) = rows.iter().fold((u16::MAX, 0), |(first, last), &i| {
@@ -247,7 +218,7 @@ impl Scratch {
             }
             tried += 1;
             let found = if growth.random_cuts {
-                let bin = bins.cut_at(first, last, dice.share());
+                let bin = bins.cut_at(first, last, rng.unit());
                 self.search.score(rows, codes, bin, &self.node, growth.min_leaf).map(|score| (score, bin))
             } else {
                 self.search.best(rows, codes, (first, last), &self.node, growth.min_leaf)
@@ -291,7 +262,7 @@ mod tests {
         let rows: Vec<u32> = (0..x.len() as u32).collect();
         let candidates = [Candidate { feature: 0, codes: &codes, bins: &bins }];
         let mut scratch = Scratch::default();
-        let grown = grow(&candidates, target, &rows, growth, false, &mut Dice::new(1), &mut scratch);
+        let grown = grow(&candidates, target, &rows, growth, false, &mut RandomStream::new(1), &mut scratch);
         (grown.tree, grown.starts.len() - 1)
     }
 

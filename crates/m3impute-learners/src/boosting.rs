@@ -10,13 +10,13 @@ mod grow;
 mod inputs;
 mod learn;
 
-use super::logistic::softmax;
-use super::tree::{Dice, LEAF};
+use super::softmax::softmax;
+use super::tree::LEAF;
 use grow::Grown;
 pub use inputs::{Inputs, Lesson};
 use inputs::{Prepared, place};
 use learn::{Learning, parted, sigmoid};
-use m3impute_core::{Result, Run};
+use m3impute_core::{RandomStream, Result, Run};
 use rand::Rng;
 use rayon::prelude::*;
 
@@ -92,8 +92,8 @@ struct Node {
 /// A boosted model.
 ///
 /// ```
-/// use m3impute_baselines::learners::boosting::{Boosting, Inputs, Lesson, Plan};
-/// use m3impute_baselines::learners::tree::Target;
+/// use m3impute_learners::boosting::{Boosting, Inputs, Lesson, Plan};
+/// use m3impute_learners::tree::Target;
 /// use m3impute_core::Run;
 ///
 /// // A step at 100, known for every second row; where the feature is missing, the answer is 7.
@@ -130,11 +130,11 @@ impl Boosting {
     /// # Errors
     /// When the run is cancelled.
     pub fn fit(lesson: &Lesson<'_>, plan: &Plan, run: &Run, purpose: &str, index: u64) -> Result<Boosting> {
-        let mut dice = Dice::new(run.rng(purpose, index).next_u64());
-        let (rows, watch) = parted(lesson, plan, &mut dice);
+        let mut rng = RandomStream::new(run.rng(purpose, index).next_u64());
+        let (rows, watch) = parted(lesson, plan, &mut rng);
         let prepared = Prepared::of(lesson);
         let mut learning = Learning::start(lesson, plan, &prepared, rows, watch);
-        run.install(|| learning.go(run, &mut dice))?;
+        run.install(|| learning.go(run, &mut rng))?;
         Ok(learning.model)
     }
 
@@ -274,7 +274,7 @@ impl Boosting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learners::tree::Target;
+    use crate::tree::Target;
     use m3impute_core::Cancel;
 
     const EXACT: Plan = Plan {
@@ -378,9 +378,9 @@ mod tests {
 
     /// A curved surface with noise that depends on nothing.
     fn surface(n: u32) -> (Vec<f32>, Vec<f32>) {
-        let mut dice = Dice::new(1);
-        let x: Vec<f32> = (0..3 * n).map(|_| dice.share()).collect();
-        let y = x.chunks_exact(3).map(|r| (r[0] * 6.0).sin() + r[1] * r[1] + 0.3 * (dice.share() - 0.5)).collect();
+        let mut rng = RandomStream::new(1);
+        let x: Vec<f32> = (0..3 * n).map(|_| rng.unit()).collect();
+        let y = x.chunks_exact(3).map(|r| (r[0] * 6.0).sin() + r[1] * r[1] + 0.3 * (rng.unit() - 0.5)).collect();
         (x, y)
     }
 

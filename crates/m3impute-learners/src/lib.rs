@@ -1,0 +1,20 @@
+//! Supervised learners of one column from the others, on which the iterative methods and the stack are built.
+//!
+//! They know numbers alone: a completed table of 32-bit floats ([`forest::Frame`]) in which levels are codes. They know
+//! nothing of missing cells, folds or ensembles.
+
+pub mod binning;
+pub mod boosting;
+pub mod design_matrix;
+pub mod forest;
+pub mod kernel;
+pub mod lad;
+pub mod linalg;
+pub mod mixture;
+pub mod neighbours;
+pub mod network;
+pub mod ridge;
+pub mod scaler;
+pub mod softmax;
+mod split;
+pub mod tree;
