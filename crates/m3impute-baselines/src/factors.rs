@@ -3,7 +3,8 @@
 //!
 //! Notation: `n` rows, `w` features, `r` directions.
 
-use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_core::beliefs::Distributions;
+use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::linalg::{cholesky, dot, eigen, gram, outer_gram, product, solve_cholesky};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -257,7 +258,7 @@ struct State {
 }
 
 impl MatrixModel for Factors {
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let w = self.centre.len();
         let smoother = run.install(|| self.smoother()); // [w, w]
         let batches = rows.x.chunks_mut(ROWS_AT_ONCE * w).zip(rows.observed.chunks(ROWS_AT_ONCE * w));
@@ -265,7 +266,7 @@ impl MatrixModel for Factors {
             run.check()?;
             run.install(|| self.fill_rows(&smoother, x, observed));
         }
-        Ok(())
+        Ok(None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -13,7 +13,7 @@ use crate::in_turn::trim;
 use column::{Column, Task};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Answer, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
+    Completed, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     Result, Run, Settings, load_matrix_model,
 };
 use m3impute_learners::scaler::levels_of;
@@ -161,23 +161,22 @@ pub static SPEC: MethodSpec = MethodSpec {
     },
     build: |settings: &Settings| -> Result<Box<dyn Imputer>> {
         let params = SPEC.params(settings, HyperImputeParams::of_preset)?;
-        Ok(Box::new(MatrixImputer::new(HyperImpute { params }, settings.finish.over(Finish::default()))))
+        Ok(Box::new(MatrixImputer::new(&SPEC, HyperImpute { params }, settings.finish.over(Finish::default()))))
     },
-    load: load_matrix_model::<HyperImpute>,
+    load: |file| load_matrix_model::<HyperImpute>(&SPEC, file),
 };
 
 /// Columns are filled in turn, each by the learner that suits it best.
 ///
 /// ```
-/// use m3impute_baselines::{HyperImpute, HyperImputeParams};
-/// use m3impute_core::{Column, ColumnSpec, Finish, Imputer, Kind, MatrixImputer, Run, Schema, Table};
+/// use m3impute_core::{Column, ColumnSpec, Kind, Run, Schema, Settings, Table};
 ///
 /// let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), ColumnSpec::new("y", Kind::Continuous)])?;
 /// let x = Column::numbers((0..40).map(|i| Some(f64::from(i))));
 /// let y = Column::numbers((0..40).map(|i| (i % 10 != 7).then_some(3.0 * f64::from(i) + 2.0)));
 /// let table = Table::new(schema, vec![x, y])?;
-/// let method = HyperImpute { params: HyperImputeParams::default() };
-/// let filled = MatrixImputer::new(method, Finish::default()).impute(&table, &mut Run::new(0, 1)?)?;
+/// let hyperimpute = m3impute_baselines::METHODS.iter().find(|m| m.name == "hyperimpute").unwrap();
+/// let filled = (hyperimpute.build)(&Settings::default())?.impute(&table, &mut Run::new(0, 1)?)?;
 /// assert!((filled.table.number(17, 1) - 53.0).abs() < 0.1);
 /// assert!(filled.notes[0].contains("line"));
 /// # Ok::<(), m3impute_core::Error>(())
@@ -188,10 +187,10 @@ pub struct HyperImpute {
     pub params: HyperImputeParams,
 }
 
-/// Whether a model for new rows is wanted, beside the answers.
+/// What is kept of learning: the completed table alone, or a model for new rows, which costs more.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Want {
-    Answers,
+enum Keep {
+    Completed,
     Model,
 }
 
@@ -201,7 +200,6 @@ const CLASSES_BELOW: usize = 5;
 impl MatrixMethod for HyperImpute {
     type Model = Learners;
     type Params = HyperImputeParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &HyperImputeParams {
         &self.params
@@ -211,18 +209,17 @@ impl MatrixMethod for HyperImpute {
         Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Learners>> {
-        self.learn(data, run, Want::Model)
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Learners>> {
+        self.learn(&mut data.clone(), run, Keep::Model)
     }
 
-    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Answer> {
-        let Learnt { notes, .. } = self.learn(data, run, Want::Answers)?;
-        Ok(Answer { notes, ..Answer::default() })
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run, Keep::Completed)?.notes)))
     }
 }
 
 impl HyperImpute {
-    fn learn(&self, data: &mut Encoded, run: &mut Run, want: Want) -> Result<Learnt<Learners>> {
+    fn learn(&self, data: &mut Encoded, run: &mut Run, keep: Keep) -> Result<Learnt<Learners>> {
         let (w, published) = (data.width(), self.params.search == Search::Published);
         let columns: Vec<Column> = (0..w)
             .map(|f| {
@@ -258,7 +255,7 @@ impl HyperImpute {
                 data.x[at] = columns[f].write(state.x()[at]);
             }
         }
-        if want == Want::Model {
+        if keep == Keep::Model {
             self.learn_complete_columns(
                 &state,
                 &columns,

@@ -11,10 +11,11 @@ mod bank;
 
 use crate::heldout::{HeldOut, columns, hold_out};
 use bank::{Bank, Donor, places, variance};
+use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
-    ParamSpec, Result, Run, Tensor, load_matrix_model,
+    Completed, Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
+    ModelFile, ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
 };
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
@@ -163,15 +164,14 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, KnnParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(Knn { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Knn { params }, finish)))
     },
-    load: load_matrix_model::<Knn>,
+    load: |file| load_matrix_model::<Knn>(&SPEC, file),
 };
 
 impl MatrixMethod for Knn {
     type Model = Neighbours;
     type Params = KnnParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &KnnParams {
         &self.params
@@ -181,7 +181,18 @@ impl MatrixMethod for Knn {
         Encoding { layout: Layout::Flags, scale: Scale::MinMax, constants: self.params.constants }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Neighbours>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Neighbours>> {
+        self.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
+    }
+}
+
+impl Knn {
+    /// Learns, and completes the table that it learns from.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Neighbours>> {
         let mut notes = Vec::new();
         let kept = self.sample(data, run, &mut notes);
         let chosen = self.choose(&kept, run, &mut notes)?;
@@ -326,7 +337,7 @@ pub struct Neighbours {
 
 impl Neighbours {
     /// Fills the rows; true where the time ran out, where that counts.
-    fn fill_within(&self, rows: &mut Encoded, run: &mut Run, timed: bool) -> Result<bool> {
+    fn fill_within(&self, rows: &mut Encoded, run: &Run, timed: bool) -> Result<bool> {
         let w = rows.width();
         let columns = columns(&rows.features);
         let holes: Vec<usize> = (0..rows.rows).filter(|&i| rows.observed_row(i).contains(&false)).collect();
@@ -372,8 +383,8 @@ struct State {
 }
 
 impl MatrixModel for Neighbours {
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        self.fill_within(rows, run, false).map(|_| ())
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
+        self.fill_within(rows, run, false).map(|_| None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

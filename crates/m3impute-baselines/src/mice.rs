@@ -14,10 +14,11 @@ mod chain;
 
 use crate::heldout::columns;
 use chain::Chain;
+use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
-    ParamSpec, Result, Run, Tensor, load_matrix_model,
+    Completed, Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
+    ModelFile, ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
 };
 use m3impute_learners::linalg::dot;
 use m3impute_learners::softmax::softmax;
@@ -115,15 +116,14 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, MiceParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(Mice { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Mice { params }, finish)))
     },
-    load: load_matrix_model::<Mice>,
+    load: |file| load_matrix_model::<Mice>(&SPEC, file),
 };
 
 impl MatrixMethod for Mice {
     type Model = Regressions;
     type Params = MiceParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &MiceParams {
         &self.params
@@ -134,7 +134,18 @@ impl MatrixMethod for Mice {
         Encoding { layout: Layout::Flags, scale: self.params.scale, constants }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Regressions>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Regressions>> {
+        self.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
+    }
+}
+
+impl Mice {
+    /// Learns, and completes the table that it learns from.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Regressions>> {
         let MiceParams { rounds, tolerance, .. } = self.params;
         let mut chain = Chain::new(data, &self.params);
         let largest =
@@ -257,7 +268,7 @@ struct State {
 }
 
 impl MatrixModel for Regressions {
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let w = self.links.len();
         let observed = &rows.observed;
         // Observed cells are put back as they were: centring there and back may cost them their last bit.
@@ -273,7 +284,7 @@ impl MatrixModel for Regressions {
                 });
             });
         }
-        Ok(())
+        Ok(None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -7,7 +7,7 @@ mod model;
 use crate::in_turn::trim;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Answer, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
+    Completed, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     RandomStream, Result, Run, Settings, load_matrix_model,
 };
 use m3impute_learners::forest::{Aggregate, Forest, Frame, Plan};
@@ -153,23 +153,22 @@ pub static SPEC: MethodSpec = MethodSpec {
     },
     build: |settings: &Settings| -> Result<Box<dyn Imputer>> {
         let params = SPEC.params(settings, MissForestParams::of_preset)?;
-        Ok(Box::new(MatrixImputer::new(MissForest { params }, settings.finish.over(Finish::default()))))
+        Ok(Box::new(MatrixImputer::new(&SPEC, MissForest { params }, settings.finish.over(Finish::default()))))
     },
-    load: load_matrix_model::<MissForest>,
+    load: |file| load_matrix_model::<MissForest>(&SPEC, file),
 };
 
 /// Every column is learnt from the others by a forest, again and again.
 ///
 /// ```
-/// use m3impute_baselines::{MissForest, MissForestParams};
-/// use m3impute_core::{Column, ColumnSpec, Finish, Imputer, Kind, MatrixImputer, Run, Schema, Table};
+/// use m3impute_core::{Column, ColumnSpec, Kind, Run, Schema, Settings, Table};
 ///
 /// let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), ColumnSpec::new("y", Kind::Continuous)])?;
 /// let x = Column::numbers((0..20).map(|i| Some(f64::from(i % 2))));
 /// let y = Column::numbers((0..20).map(|i| (i != 7).then_some(f64::from(i % 2) * 10.0)));
 /// let table = Table::new(schema, vec![x, y])?;
-/// let method = MissForest { params: MissForestParams::default() };
-/// let filled = MatrixImputer::new(method, Finish::default()).impute(&table, &mut Run::new(0, 1)?)?;
+/// let missforest = m3impute_baselines::METHODS.iter().find(|m| m.name == "missforest").unwrap();
+/// let filled = (missforest.build)(&Settings::default())?.impute(&table, &mut Run::new(0, 1)?)?;
 /// assert_eq!(filled.table.number(7, 1), 10.0);
 /// # Ok::<(), m3impute_core::Error>(())
 /// ```
@@ -182,7 +181,6 @@ pub struct MissForest {
 impl MatrixMethod for MissForest {
     type Model = Forests;
     type Params = MissForestParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &MissForestParams {
         &self.params
@@ -192,21 +190,20 @@ impl MatrixMethod for MissForest {
         Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Forests>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Forests>> {
         let mut sweeps = Sweeps::start(&self.params, data);
         sweeps.go(run, true)?;
         sweeps.learn_complete_columns(run)?;
-        sweeps.answer(data);
         sweeps.say_what_is_kept();
         let notes = std::mem::take(&mut sweeps.notes);
         Ok(Learnt { model: Forests::new(self.params.rounds, sweeps.rulers, sweeps.order, sweeps.forests), notes })
     }
 
-    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Answer> {
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
         let mut sweeps = Sweeps::start(&self.params, data);
         sweeps.go(run, false)?;
         sweeps.answer(data);
-        Ok(Answer { notes: sweeps.notes, ..Answer::default() })
+        Ok(Some(Completed::with_notes(sweeps.notes)))
     }
 }
 

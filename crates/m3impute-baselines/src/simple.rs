@@ -2,10 +2,11 @@
 //!
 //! A column with levels gets its most frequent level from all three.
 
+use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::{Constants, Feature, Layout, Meaning, Scale, median};
 use m3impute_core::{
     Encoded, Encoding, Error, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
-    Result, Run, Settings, Tensor, load_matrix_model,
+    Result, Run, Settings, Tensor, Want, load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,15 +67,14 @@ macro_rules! simple_methods {
             preset_values: |name| PRESETS.iter().any(|p| p.0 == name).then(|| Value::Object(Default::default())),
             build: |settings: &Settings| -> Result<Box<dyn Imputer>> {
                 let params = $SPEC.params(settings, |_| SimpleParams::default())?;
-                Ok(Box::new(MatrixImputer::new($Method { params }, settings.finish.over(Finish::default()))))
+                Ok(Box::new(MatrixImputer::new(&$SPEC, $Method { params }, settings.finish.over(Finish::default()))))
             },
-            load: load_matrix_model::<$Method>,
+            load: |file| load_matrix_model::<$Method>(&$SPEC, file),
         };
 
         impl MatrixMethod for $Method {
             type Model = Constant;
             type Params = SimpleParams;
-            const SPEC: &'static MethodSpec = &$SPEC;
 
             fn params(&self) -> &SimpleParams {
                 &self.params
@@ -84,15 +84,13 @@ macro_rules! simple_methods {
                 Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
             }
 
-            fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Constant>> {
+            fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Constant>> {
                 let mut values = Vec::with_capacity(data.width());
                 for (f, feature) in data.features.iter().enumerate() {
                     run.check()?;
                     values.push($statistic.of(feature, &mut data.observed_values(f)));
                 }
-                let model = Constant { values };
-                model.fill(data, run)?;
-                Ok(Learnt::quietly(model))
+                Ok(Learnt::quietly(Constant { values }))
             }
         }
     )*};
@@ -120,7 +118,7 @@ pub struct Constant {
 }
 
 impl MatrixModel for Constant {
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         run.check()?;
         let w = self.values.len();
         for (cells, observed) in rows.x.chunks_exact_mut(w).zip(rows.observed.chunks_exact(w)) {
@@ -128,7 +126,7 @@ impl MatrixModel for Constant {
                 *cell = if seen { *cell } else { value };
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -10,8 +10,8 @@ use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, largest_singu
 use crate::heldout::hold_out;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result, Run,
-    load_matrix_model,
+    Completed, Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result,
+    Run, load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,9 +96,9 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, SoftImputeParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(SoftImpute { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, SoftImpute { params }, finish)))
     },
-    load: load_matrix_model::<SoftImpute>,
+    load: |file| load_matrix_model::<SoftImpute>(&SPEC, file),
 };
 
 impl SoftImpute {
@@ -137,7 +137,6 @@ impl SoftImpute {
 impl MatrixMethod for SoftImpute {
     type Model = Factors;
     type Params = SoftImputeParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &SoftImputeParams {
         &self.params
@@ -151,7 +150,18 @@ impl MatrixMethod for SoftImpute {
         }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
+        self.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
+    }
+}
+
+impl SoftImpute {
+    /// Learns, and completes the table that it learns from.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
         let w = data.width();
         let mut notes = Vec::new();
         let part = match self.params.shrinkage {

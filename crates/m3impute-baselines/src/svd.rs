@@ -8,8 +8,8 @@ use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, smooth, zero_
 use crate::heldout::hold_out;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result, Run,
-    load_matrix_model,
+    Completed, Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result,
+    Run, load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
 
@@ -89,9 +89,9 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, SvdParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(Svd { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Svd { params }, finish)))
     },
-    load: load_matrix_model::<Svd>,
+    load: |file| load_matrix_model::<Svd>(&SPEC, file),
 };
 
 impl Svd {
@@ -131,7 +131,6 @@ impl Svd {
 impl MatrixMethod for Svd {
     type Model = Factors;
     type Params = SvdParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &SvdParams {
         &self.params
@@ -145,7 +144,18 @@ impl MatrixMethod for Svd {
         }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
+        self.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
+    }
+}
+
+impl Svd {
+    /// Learns, and completes the table that it learns from.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
         let w = data.width();
         let most = data.rows.min(w) - 1;
         let mut notes = Vec::new();

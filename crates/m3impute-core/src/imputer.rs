@@ -33,6 +33,15 @@ pub trait Imputer: Debug + Send + Sync {
         false
     }
 
+    /// [`Imputer::impute`] with a predictive distribution for every missing cell, where the method has them: the table is
+    /// fitted and predicted once.
+    ///
+    /// # Errors
+    /// As [`Imputer::impute`].
+    fn impute_with_distributions(&self, _table: &Table, _run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+        Ok(None)
+    }
+
     /// The same method as one that can be fitted once and used on new rows, where it honestly can.
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
         None

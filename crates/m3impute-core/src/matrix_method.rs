@@ -15,15 +15,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// A method that works on an encoded matrix.
+/// A method that works on an encoded matrix: it is fitted to one, and the model predicts the missing numbers of any.
 pub trait MatrixMethod: Debug + Send + Sync + 'static {
     /// What it learns.
     type Model: MatrixModel;
     /// Its parameters.
     type Params: Serialize;
-
-    /// Its row in the registry.
-    const SPEC: &'static MethodSpec;
 
     /// Its parameters.
     fn params(&self) -> &Self::Params;
@@ -31,33 +28,38 @@ pub trait MatrixMethod: Debug + Send + Sync + 'static {
     /// What it wants to see.
     fn encoding(&self) -> Encoding;
 
-    /// Learns from the observed numbers and puts its answers where `data.observed` is false. A number left `NaN`
-    /// gets the column's median or most frequent level, and is listed.
+    /// Learns from the observed numbers.
     ///
     /// The matrix has at least one row and one feature, and every feature at least one observed number.
     ///
     /// # Errors
     /// When it cannot learn, or the run is cancelled.
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Self::Model>>;
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Self::Model>>;
 
-    /// Puts the same answers as [`MatrixMethod::fit`] where `data.observed` is false, without a model for new rows;
-    /// returns what is to be said of them. For methods whose model costs more than the answers.
+    /// For transductive methods, whose fitting completes the table it learns from: fits, and puts the completed numbers
+    /// where `data.observed` is false. Other methods return nothing, and a table is filled by fitting and predicting.
     ///
     /// # Errors
     /// When it cannot learn, or the run is cancelled.
-    fn answer(&self, data: &mut Encoded, run: &mut Run) -> Result<Answer> {
-        let Learnt { model, notes } = self.fit(data, run)?;
-        Ok(Answer { notes, scores: model.scores() })
+    fn complete(&self, _data: &mut Encoded, _run: &mut Run) -> Result<Option<Completed>> {
+        Ok(None)
     }
 }
 
-/// What there is to say of answers.
+/// What there is to say of a table that was completed.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct Completed {
     /// A sentence each.
     pub notes: Vec<String>,
-    /// How good they are: see [`MatrixModel::scores`].
+    /// How good the filled values are: see [`MatrixModel::scores`].
     pub scores: Vec<HeldOut>,
+}
+
+impl Completed {
+    /// With these notes alone.
+    pub fn with_notes(notes: Vec<String>) -> Completed {
+        Completed { notes, scores: Vec::new() }
+    }
 }
 
 /// A model, and what is to be said about how it was learnt.
@@ -76,27 +78,29 @@ impl<M> Learnt<M> {
     }
 }
 
+/// What a prediction is to say of a missing cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// A point estimate.
+    Point,
+    /// A point estimate and a predictive distribution.
+    Distribution,
+}
+
 /// What a [`MatrixMethod`] has learnt.
 pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
-    /// Whether [`MatrixModel::believe`] has an answer.
-    const BELIEVES: bool = false;
+    /// Whether [`MatrixModel::predict`] knows predictive distributions.
+    const DISTRIBUTIONS: bool = false;
 
-    /// Puts answers where `rows.observed` is false, each row by itself.
+    /// Puts point estimates where `rows.observed` is false, each row by itself. A number left `NaN` gets the column's
+    /// median or most frequent level, and is listed. Where [`Want::Distribution`] is asked for and known, also the
+    /// predictive distributions of the missing numbers of each feature, row by row.
     ///
     /// # Errors
     /// When the run is cancelled.
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()>;
+    fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>>;
 
-    /// [`MatrixModel::fill`], with the distributions of the holes of each feature, row by row: none where the model has no
-    /// distributions.
-    ///
-    /// # Errors
-    /// When the run is cancelled.
-    fn believe(&self, _rows: &mut Encoded, _run: &mut Run) -> Result<Option<Vec<Distributions>>> {
-        Ok(None)
-    }
-
-    /// What held-out cells say of each feature, in the units of the encoded matrix; empty where none were held out.
+    /// Validation errors of each feature, in the units of the encoded matrix; empty where no cell was held out.
     fn scores(&self) -> Vec<HeldOut> {
         Vec::new()
     }
@@ -114,24 +118,30 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
 /// A [`MatrixMethod`] as an [`Imputer`].
 #[derive(Debug)]
 pub struct MatrixImputer<M> {
+    spec: &'static MethodSpec,
     method: M,
     finish: Finish,
 }
 
 impl<M: MatrixMethod> MatrixImputer<M> {
-    /// The method, with how filled numbers are finished.
-    pub fn new(method: M, finish: Finish) -> MatrixImputer<M> {
-        MatrixImputer { method, finish }
+    /// The method with its row of the registry, and how filled numbers are finished.
+    pub fn new(spec: &'static MethodSpec, method: M, finish: Finish) -> MatrixImputer<M> {
+        MatrixImputer { spec, method, finish }
     }
 
     fn learn(&self, table: &Table, run: &mut Run) -> Result<Fitted<M>> {
         run.check()?;
         let encoder = Encoder::fit(table, self.method.encoding())?;
-        let mut data = encoder.encode(table)?;
-        let learnt = if data.width() == 0 { None } else { Some(self.method.fit(&mut data, run)?) };
+        let data = encoder.encode(table)?;
+        self.learn_encoded(table, encoder, &data, run)
+    }
+
+    fn learn_encoded(&self, table: &Table, encoder: Encoder, data: &Encoded, run: &mut Run) -> Result<Fitted<M>> {
+        let learnt = if data.width() == 0 { None } else { Some(self.method.fit(data, run)?) };
         let (model, notes) = learnt.map_or((None, Vec::new()), |l| (Some(l.model), l.notes));
         let params = serde_json::to_value(self.method.params()).map_err(|e| Error::Bug(e.to_string()))?;
         Ok(Fitted {
+            spec: self.spec,
             encoder,
             finish: self.finish,
             params,
@@ -145,24 +155,39 @@ impl<M: MatrixMethod> MatrixImputer<M> {
 
 impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
     fn spec(&self) -> &'static MethodSpec {
-        M::SPEC
+        self.spec
     }
 
     fn impute(&self, table: &Table, run: &mut Run) -> Result<Imputation> {
         run.check()?;
         let encoder = Encoder::fit(table, self.method.encoding())?;
         let mut data = encoder.encode(table)?;
-        let answer = if data.width() == 0 { Answer::default() } else { self.method.answer(&mut data, run)? };
-        let (table, fallbacks) = encoder.decode(table, &data, self.finish, M::SPEC.name)?;
-        Ok(Imputation { table, fallbacks, notes: answer.notes, scores: encoder.scores(answer.scores) })
+        if data.width() > 0
+            && let Some(Completed { notes, scores }) = self.method.complete(&mut data, run)?
+        {
+            let (table, fallbacks) = encoder.decode(table, &data, self.finish, self.spec.name)?;
+            return Ok(Imputation { table, fallbacks, notes, scores: encoder.scores(scores) });
+        }
+        let fitted = self.learn_encoded(table, encoder, &data, run)?;
+        let (filled, _) = fitted.predict(table, data, Want::Point, run)?;
+        Ok(filled.with_word_of(&fitted))
     }
 
     fn believes(&self) -> bool {
-        M::Model::BELIEVES
+        M::Model::DISTRIBUTIONS
+    }
+
+    fn impute_with_distributions(&self, table: &Table, run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+        if !M::Model::DISTRIBUTIONS {
+            return Ok(None);
+        }
+        let fitted = self.learn(table, run)?;
+        let believed = fitted.believe(table, run)?;
+        Ok(believed.map(|(filled, beliefs)| (filled.with_word_of(&fitted), beliefs)))
     }
 
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
-        M::SPEC.inductive.then_some(self)
+        self.spec.inductive.then_some(self)
     }
 }
 
@@ -175,14 +200,38 @@ impl<M: MatrixMethod> InductiveImputer for MatrixImputer<M> {
 /// A fitted [`MatrixMethod`].
 #[derive(Debug)]
 struct Fitted<M: MatrixMethod> {
+    spec: &'static MethodSpec,
     encoder: Encoder,
     finish: Finish,
     params: Value,
-    /// None where the table has no feature to learn from: then every hole has one possible answer.
+    /// None where the table has no feature to learn from: then every missing cell has one possible value.
     model: Option<M::Model>,
     rows: usize,
     fingerprint: String,
     notes: Vec<String>,
+}
+
+impl<M: MatrixMethod> Fitted<M> {
+    /// Predicts the missing cells of a table, of which `data` is the encoding.
+    fn predict(&self, table: &Table, mut data: Encoded, want: Want, run: &Run) -> Result<(Imputation, Beliefs)> {
+        let of = match &self.model {
+            Some(model) => model.predict(&mut data, want, run)?,
+            None => None,
+        };
+        let (filled, fallbacks) = self.encoder.decode(table, &data, self.finish, self.spec.name)?;
+        let beliefs = match want {
+            Want::Point => Beliefs::default(),
+            Want::Distribution => self.encoder.beliefs(table, &data, of.unwrap_or_default(), self.finish)?,
+        };
+        Ok((Imputation { table: filled, fallbacks, notes: Vec::new(), scores: Vec::new() }, beliefs))
+    }
+}
+
+impl Imputation {
+    /// The same with what was found while fitting.
+    fn with_word_of(self, fitted: &dyn FittedImputer) -> Imputation {
+        Imputation { notes: fitted.notes().to_vec(), scores: fitted.scores(), ..self }
+    }
 }
 
 impl<M: MatrixMethod> FittedImputer for Fitted<M> {
@@ -192,31 +241,19 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
 
     fn transform(&self, rows: &Table, run: &mut Run) -> Result<Imputation> {
         run.check()?;
-        let mut data = self.encoder.encode(rows)?;
-        if let Some(model) = &self.model {
-            model.fill(&mut data, run)?;
-        }
-        let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, M::SPEC.name)?;
-        Ok(Imputation { table, fallbacks, notes: Vec::new(), scores: Vec::new() })
+        Ok(self.predict(rows, self.encoder.encode(rows)?, Want::Point, run)?.0)
     }
 
     fn believes(&self) -> bool {
-        M::Model::BELIEVES
+        M::Model::DISTRIBUTIONS
     }
 
     fn believe(&self, rows: &Table, run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
         run.check()?;
-        if !M::Model::BELIEVES {
+        if !M::Model::DISTRIBUTIONS {
             return Ok(None);
         }
-        let mut data = self.encoder.encode(rows)?;
-        let of = match &self.model {
-            Some(model) => model.believe(&mut data, run)?.unwrap_or_default(),
-            None => Vec::new(),
-        };
-        let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, M::SPEC.name)?;
-        let beliefs = self.encoder.beliefs(rows, &data, of, self.finish)?;
-        Ok(Some((Imputation { table, fallbacks, notes: Vec::new(), scores: Vec::new() }, beliefs)))
+        self.predict(rows, self.encoder.encode(rows)?, Want::Distribution, run).map(Some)
     }
 
     fn scores(&self) -> Vec<ColumnScore> {
@@ -234,7 +271,7 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
         let header = Header {
             format,
             version,
-            method: M::SPEC.name.to_owned(),
+            method: self.spec.name.to_owned(),
             encoder: self.encoder.clone(),
             finish: self.finish,
             params: self.params.clone(),
@@ -252,11 +289,15 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
 ///
 /// # Errors
 /// When the file does not hold what the method needs.
-pub fn load_matrix_model<M: MatrixMethod>(file: &ModelFile) -> Result<Box<dyn FittedImputer>> {
+pub fn load_matrix_model<M: MatrixMethod>(
+    spec: &'static MethodSpec,
+    file: &ModelFile,
+) -> Result<Box<dyn FittedImputer>> {
     let header = &file.header;
     let width = header.encoder.features().len();
     let model = if width == 0 { None } else { Some(M::Model::restore(file, width)?) };
     Ok(Box::new(Fitted::<M> {
+        spec,
         encoder: header.encoder.clone(),
         finish: header.finish,
         params: header.params.clone(),

@@ -61,7 +61,7 @@ impl<F: FnMut(&Progress) + Send> Observer for F {
 pub struct Run {
     seed: u64,
     pool: Arc<rayon::ThreadPool>,
-    /// Behind a lock only so that a run can be looked at from several threads.
+    /// Behind a lock, because several threads may report.
     observer: Option<Mutex<Box<dyn Observer>>>,
     cancel: Cancel,
     started: Instant,
@@ -151,9 +151,9 @@ impl Run {
     }
 
     /// Tells the observer how far the run is.
-    pub fn report(&mut self, stage: &'static str, done: u64, total: u64, note: impl Into<String>) {
-        if let Some(observer) = &mut self.observer {
-            let observer = observer.get_mut().unwrap_or_else(PoisonError::into_inner);
+    pub fn report(&self, stage: &'static str, done: u64, total: u64, note: impl Into<String>) {
+        if let Some(observer) = &self.observer {
+            let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
             observer.progress(&Progress { stage, done, total, note: note.into() });
         }
     }

@@ -13,7 +13,7 @@ use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::Scale;
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
-    ParamSpec, Result, Run, Tensor, load_matrix_model,
+    ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
 };
 use m3impute_nn::{Activation, Adam, AdamParams, Matrix, Params, Tape};
 use rand_chacha::ChaCha8Rng;
@@ -177,15 +177,14 @@ pub static SPEC: MethodSpec = MethodSpec {
     },
     build: |settings| {
         let params = SPEC.params(settings, GainParams::of_preset)?;
-        Ok(Box::new(MatrixImputer::new(Gain { params }, settings.finish.over(Finish::default()))))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Gain { params }, settings.finish.over(Finish::default()))))
     },
-    load: load_matrix_model::<Gain>,
+    load: |file| load_matrix_model::<Gain>(&SPEC, file),
 };
 
 impl MatrixMethod for Gain {
     type Model = FittedGain;
     type Params = GainParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &GainParams {
         &self.params
@@ -195,7 +194,7 @@ impl MatrixMethod for Gain {
         encoding(Scale::MinMax)
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGain>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedGain>> {
         let inputs = Inputs::of(data);
         let mut rows = inputs.read(data, 0..data.rows);
         let held = Held::out_of(&mut rows, &inputs, self.params.held as f32, &mut run.rng("held out", 0));
@@ -223,7 +222,6 @@ impl MatrixMethod for Gain {
         }
         let width = self.params.width.unwrap_or(inputs.width());
         let model = FittedGain { inputs, width, params, generator: net, seed: run.seed() };
-        model.fill(data, run)?;
         Ok(Learnt { model, notes: pace.notes() })
     }
 }
@@ -456,13 +454,13 @@ impl FittedGain {
 }
 
 impl MatrixModel for FittedGain {
-    const BELIEVES: bool = true;
+    const DISTRIBUTIONS: bool = true;
 
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        self.sample(rows, 1, run, |rows, i, said| self.inputs.put(rows, i, said))
-    }
-
-    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+    fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
+        if want == Want::Point {
+            self.sample(rows, 1, run, |rows, i, said| self.inputs.put(rows, i, said))?;
+            return Ok(None);
+        }
         let mut of = self.inputs.no_distributions();
         let (width, weights) = (self.inputs.width(), [1.0 / SAMPLES as f32; SAMPLES]);
         self.sample(rows, SAMPLES, run, |rows, i, said| {

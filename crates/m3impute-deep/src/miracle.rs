@@ -12,10 +12,11 @@ use crate::files::{matrix, store};
 use crate::held::Held;
 use crate::inputs::{Inputs, Rows, encoding, select};
 use crate::pace::Pace;
+use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::Scale;
 use m3impute_core::{
-    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
-    ParamSpec, Result, Run, Tensor, load_matrix_model,
+    Completed, Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
+    ModelFile, ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
 };
 use m3impute_nn::{Adam, AdamParams, Matrix, Params, Tape, Var, alone};
 use network::{Batch, Network, Penalties};
@@ -180,15 +181,14 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, MiracleParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(Miracle { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Miracle { params }, finish)))
     },
-    load: load_matrix_model::<Miracle>,
+    load: |file| load_matrix_model::<Miracle>(&SPEC, file),
 };
 
 impl MatrixMethod for Miracle {
     type Model = FittedMiracle;
     type Params = MiracleParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &MiracleParams {
         &self.params
@@ -198,7 +198,18 @@ impl MatrixMethod for Miracle {
         encoding(if self.params.standardise { Scale::Standard } else { Scale::MinMax })
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiracle>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedMiracle>> {
+        self.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
+    }
+}
+
+impl Miracle {
+    /// Learns, and completes the table that it learns from.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiracle>> {
         let p = &self.params;
         let inputs = Inputs::of(data);
         let mut rows = inputs.read(data, 0..data.rows);
@@ -455,7 +466,7 @@ impl FittedMiracle {
 }
 
 impl MatrixModel for FittedMiracle {
-    fn fill(&self, data: &mut Encoded, run: &mut Run) -> Result<()> {
+    fn predict(&self, data: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
         for part in holes.chunks(FILL_ROWS) {
             let all: Vec<Rows> = part.iter().map(|&i| self.inputs.read(data, i..i + 1)).collect();
@@ -473,7 +484,7 @@ impl MatrixModel for FittedMiracle {
             })?;
             part.iter().enumerate().for_each(|(at, &i)| self.inputs.put(data, i, said.row(at)));
         }
-        Ok(())
+        Ok(None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -14,7 +14,7 @@ use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::Scale;
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
-    ParamSpec, Result, Run, Tensor, load_matrix_model,
+    ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
 };
 use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var, alone};
 use rand_chacha::ChaCha8Rng;
@@ -178,15 +178,14 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, MiwaeParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(Miwae { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Miwae { params }, finish)))
     },
-    load: load_matrix_model::<Miwae>,
+    load: |file| load_matrix_model::<Miwae>(&SPEC, file),
 };
 
 impl MatrixMethod for Miwae {
     type Model = FittedMiwae;
     type Params = MiwaeParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &MiwaeParams {
         &self.params
@@ -196,7 +195,7 @@ impl MatrixMethod for Miwae {
         encoding(if self.params.standardise { Scale::Standard } else { Scale::MinMax })
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiwae>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedMiwae>> {
         let p = &self.params;
         let inputs = Inputs::of(data);
         let mut rows = inputs.read(data, 0..data.rows);
@@ -233,7 +232,6 @@ impl MatrixMethod for Miwae {
         if let Some((_, best)) = &best {
             model.params.copy_values_from(best);
         }
-        model.fill(data, run)?;
         Ok(Learnt { model, notes: pace.notes() })
     }
 }
@@ -522,13 +520,13 @@ fn stacked(rows: &[Rows], of: impl Fn(&Rows) -> &Matrix) -> Matrix {
 }
 
 impl MatrixModel for FittedMiwae {
-    const BELIEVES: bool = true;
+    const DISTRIBUTIONS: bool = true;
 
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        self.sample(rows, run, self.shape.fill, |rows, i, samples| self.inputs.put(rows, i, &self.point(samples)))
-    }
-
-    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+    fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
+        if want == Want::Point {
+            self.sample(rows, run, self.shape.fill, |rows, i, samples| self.inputs.put(rows, i, &self.point(samples)))?;
+            return Ok(None);
+        }
         let mut of = self.inputs.no_distributions();
         self.sample(rows, run, Fill::Draw, |rows, i, samples| {
             self.inputs.believe(rows, i, samples[1], &mut of);

@@ -11,8 +11,9 @@ use crate::model::{Architecture, Model, Start};
 use crate::pass::Pass;
 use crate::peers::{PeerSource, Sampling, directions};
 use crate::train::{Trainer, Training};
+use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::Meaning;
-use m3impute_core::{Encoded, Error, Learnt, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Encoded, Error, Learnt, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_nn::{Matrix, Tape};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -62,11 +63,11 @@ struct State {
     training: Kept,
 }
 
-/// Trains a model of this shape, fills the holes of `data` from the whole graph, and keeps what new rows need.
+/// Trains a model of this shape, fills the missing cells of `data` from the whole graph, and keeps what new rows need.
 ///
 /// # Errors
 /// When the run is cancelled, or the loss is not finite.
-pub fn fit(
+pub fn learn(
     method: &'static str,
     architecture: Architecture,
     training: Training,
@@ -222,7 +223,7 @@ fn row_seed(seed: u64, x: &[f64], observed: &[bool]) -> u64 {
 }
 
 impl MatrixModel for FittedGnn {
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let m = rows.width();
         let levels = &self.model.architecture().levels;
         let x = scaled(rows, levels);
@@ -234,7 +235,7 @@ impl MatrixModel for FittedGnn {
             holes.rows.iter_mut().for_each(|row| *row += from as u32);
             put(rows, levels, &holes, &values);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

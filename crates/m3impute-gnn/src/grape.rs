@@ -1,6 +1,6 @@
 //! GRAPE as published: message passing, and a prediction from the embeddings of row and column.
 
-use crate::fitted::{FittedGnn, fit, levels_of};
+use crate::fitted::{FittedGnn, learn, levels_of};
 use crate::head::Variant;
 use crate::layers::Gnn;
 use crate::m3::{DISCRETE, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH};
@@ -9,7 +9,8 @@ use crate::peers::Sampling;
 use crate::published::{Discrete, encoding};
 use crate::train::Training;
 use m3impute_core::{
-    Encoded, Encoding, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, Result, Run, load_matrix_model,
+    Completed, Encoded, Encoding, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, Result, Run,
+    load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
 
@@ -88,9 +89,9 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, GrapeParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(Grape { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Grape { params }, finish)))
     },
-    load: load_matrix_model::<Grape>,
+    load: |file| load_matrix_model::<Grape>(&SPEC, file),
 };
 
 /// The shape of the model, with the number of levels of each feature as in [`Architecture::levels`].
@@ -121,7 +122,6 @@ pub fn training(p: &GrapeParams) -> Training {
 impl MatrixMethod for Grape {
     type Model = FittedGnn;
     type Params = GrapeParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &GrapeParams {
         &self.params
@@ -131,8 +131,19 @@ impl MatrixMethod for Grape {
         encoding(self.params.discrete)
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
+        self.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
+    }
+}
+
+impl Grape {
+    /// Trains, and fills the table from the whole graph.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
         let p = &self.params;
-        fit(SPEC.name, architecture(p, levels_of(data)), training(p), data, run)
+        learn(SPEC.name, architecture(p, levels_of(data)), training(p), data, run)
     }
 }

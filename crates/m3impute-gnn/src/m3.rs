@@ -55,17 +55,17 @@ pub static SPEC: MethodSpec = MethodSpec {
         let finish = settings.finish.over(Finish::default());
         if SPEC.preset(settings)? == PAPER {
             let params = SPEC.params(settings, |_| PublishedParams::default())?;
-            return Ok(Box::new(MatrixImputer::new(PublishedM3::new(params), finish)));
+            return Ok(Box::new(MatrixImputer::new(&SPEC, PublishedM3::new(params), finish)));
         }
         let params = SPEC.params(settings, M3Params::of_preset)?;
-        Ok(Box::new(MatrixImputer::new(M3 { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, M3 { params }, finish)))
     },
     load: |file| {
         // Of the two only the published one has epochs.
         if file.header.params.get(EPOCHS.name).is_some() {
-            load_matrix_model::<PublishedM3>(file)
+            load_matrix_model::<PublishedM3>(&SPEC, file)
         } else {
-            load_matrix_model::<M3>(file)
+            load_matrix_model::<M3>(&SPEC, file)
         }
     },
 };

@@ -19,7 +19,7 @@
 //! The variant `init`, which the published code cannot run, predicts from the two embeddings as GRAPE does. Each cell is
 //! predicted once, and not twice as in the published code; no test set is looked at while training.
 
-use crate::fitted::{FittedGnn, fit, levels_of};
+use crate::fitted::{FittedGnn, learn, levels_of};
 use crate::head::Variant;
 use crate::layers::Gnn;
 use crate::m3::SPEC;
@@ -27,7 +27,7 @@ use crate::model::{Architecture, Start};
 use crate::peers::Sampling;
 use crate::train::Training;
 use m3impute_core::encode::{Constants, Layout, Scale};
-use m3impute_core::{Encoded, Encoding, Learnt, MatrixMethod, MethodSpec, Result, Run};
+use m3impute_core::{Completed, Encoded, Encoding, Learnt, MatrixMethod, Result, Run};
 use serde::{Deserialize, Serialize};
 
 /// Above so many rows `sampling=auto` takes the published large-table mode.
@@ -142,7 +142,6 @@ pub fn training(p: &PublishedParams, rows: usize) -> Training {
 impl MatrixMethod for PublishedM3 {
     type Model = FittedGnn;
     type Params = PublishedParams;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &PublishedParams {
         &self.params
@@ -152,10 +151,21 @@ impl MatrixMethod for PublishedM3 {
         encoding(self.params.discrete)
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
+        self.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
+    }
+}
+
+impl PublishedM3 {
+    /// Trains, and fills the table from the whole graph.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
         let p = &self.params;
         let large = data.rows > LARGE && p.sampling.is_none() && p.variant.has_peers();
-        let mut learnt = fit(SPEC.name, architecture(p, levels_of(data)), training(p, data.rows), data, run)?;
+        let mut learnt = learn(SPEC.name, architecture(p, levels_of(data)), training(p, data.rows), data, run)?;
         if large {
             learnt.notes.push(format!(
                 "{} rows are more than {LARGE}: peers were drawn among 20 records that all rows share, as published for \

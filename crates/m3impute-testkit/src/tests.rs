@@ -5,7 +5,7 @@ use m3impute_core::beliefs::{Distributions, LEVELS};
 use m3impute_core::encode::{Constants, Feature, Layout, Meaning, Scale};
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Imputation, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel,
-    MethodSpec, ModelFile, ParamSpec, Result, Run, Settings, Table, Tensor, load_matrix_model,
+    MethodSpec, ModelFile, ParamSpec, Result, Run, Settings, Table, Tensor, Want, load_matrix_model,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -37,15 +37,14 @@ static TOY: MethodSpec = MethodSpec {
             "paper" => Finish { round: false, clip: false, zero_empty: false },
             _ => Finish::default(),
         };
-        Ok(Box::new(MatrixImputer::new(Toy { params }, settings.finish.over(finish))))
+        Ok(Box::new(MatrixImputer::new(&TOY, Toy { params }, settings.finish.over(finish))))
     },
-    load: load_matrix_model::<Toy>,
+    load: |file| load_matrix_model::<Toy>(&TOY, file),
 };
 
 impl MatrixMethod for Toy {
     type Model = ToyModel;
     type Params = Value;
-    const SPEC: &'static MethodSpec = &TOY;
 
     fn params(&self) -> &Value {
         &self.params
@@ -55,30 +54,23 @@ impl MatrixMethod for Toy {
         Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<ToyModel>> {
+    fn fit(&self, data: &Encoded, _: &mut Run) -> Result<Learnt<ToyModel>> {
         let share = self.params["share"].as_f64().unwrap_or(1.0);
         let mean = |v: Vec<f64>| share * v.iter().sum::<f64>() / v.len() as f64;
-        let model = ToyModel((0..data.width()).map(|f| mean(data.observed_values(f))).collect());
-        model.fill(data, run)?;
-        Ok(Learnt::quietly(model))
+        Ok(Learnt::quietly(ToyModel((0..data.width()).map(|f| mean(data.observed_values(f))).collect())))
     }
 }
 
 impl MatrixModel for ToyModel {
-    const BELIEVES: bool = true;
+    const DISTRIBUTIONS: bool = true;
 
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    /// Numbers are evenly spread by one around the mean, levels all alike.
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         run.check()?;
         let w = rows.width();
         for (at, x) in rows.x.iter_mut().enumerate().filter(|(at, _)| !rows.observed[*at]) {
             *x = self.0[at % w];
         }
-        Ok(())
-    }
-
-    /// Numbers are evenly spread by one around the mean, levels all alike.
-    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
-        self.fill(rows, run)?;
         let of = |(f, feature): (usize, &Feature)| {
             let holes = rows.missing_in(f);
             match feature.meaning {
@@ -197,7 +189,7 @@ const TOY_ROW: MethodSpec = MethodSpec {
     params: &[],
     preset_values: |_| Some(json!({})),
     build: |settings| (TOY.build)(settings),
-    load: load_matrix_model::<Toy>,
+    load: |file| load_matrix_model::<Toy>(&TOY, file),
 };
 
 #[test]

@@ -3,7 +3,8 @@
 use super::column::Column;
 use super::recipe::Learner;
 use crate::in_turn::fill_in_turn;
-use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_core::beliefs::Distributions;
+use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::scaler::{Ruler, levels_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,12 +31,13 @@ struct State {
 }
 
 impl MatrixModel for Learners {
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let read = |f: usize, v| self.columns[f].read(v);
         let write = |f: usize, v| self.columns[f].write(v);
         fill_in_turn(rows, self.rounds, &self.order, read, write, |f, x, holes| {
             self.learners[f].as_ref().map(|learner| learner.predict(x, holes, run)).transpose()
-        })
+        })?;
+        Ok(None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -1,7 +1,8 @@
 //! What missForest has learnt: one forest a feature.
 
 use crate::in_turn::fill_in_turn;
-use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_core::beliefs::Distributions;
+use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::forest::Forest;
 use m3impute_learners::scaler::{Ruler, levels_of};
 use serde::{Deserialize, Serialize};
@@ -34,13 +35,14 @@ impl Forests {
 }
 
 impl MatrixModel for Forests {
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
+    fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         // New rows may lie outside of what was seen; to a tree they are then at its edge, whatever the distance.
         let read = |f: usize, v| self.rulers[f].read_or_start(v);
         let write = |f: usize, v| self.rulers[f].write(v);
         fill_in_turn(rows, self.rounds, &self.order, read, write, |f, x, holes| {
             self.forests[f].as_ref().map(|forest| forest.predict(x, holes, run)).transpose()
-        })
+        })?;
+        Ok(None)
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -7,7 +7,7 @@ use crate::scores;
 use crate::sureness::{self, Output};
 use crate::table_io;
 use crate::terminal::{Manner, count, percent};
-use m3impute::{Beliefs, Cancel, Error, Imputation, Imputer, Run, Table};
+use m3impute::{Beliefs, Cancel, Error};
 use m3impute_io::{Change, DocumentWriter};
 use m3impute_report::{ImputeFacts, Imputed};
 use std::time::Instant;
@@ -46,7 +46,8 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     // A report shows distributions wherever there are some; the filled values are the same.
     let believing = args.sureness.is_asked() || (report.is_some() && method.believes());
     let (mut imputation, beliefs) = if believing {
-        believe(method.as_ref(), table, &mut run)?
+        let with = method.impute_with_distributions(table, &mut run)?;
+        with.ok_or_else(|| Error::Bug("no distributions".to_owned()))?
     } else {
         (method.impute(table, &mut run)?, Beliefs::default())
     };
@@ -101,13 +102,4 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         (Some(report), Some(page)) => report.write(&page, manner),
         _ => Ok(()),
     }
-}
-
-/// Fills a table and says what is believed of its holes.
-fn believe(method: &dyn Imputer, table: &Table, run: &mut Run) -> Result<(Imputation, Beliefs), Error> {
-    let inductive = method.as_inductive().ok_or(Error::NotInductive { method: method.spec().name })?;
-    let fitted = inductive.fit(table, run)?;
-    let believed = fitted.believe(table, run)?;
-    let (imputation, beliefs) = believed.ok_or_else(|| Error::Bug("no distributions".to_owned()))?;
-    Ok((Imputation { notes: fitted.notes().to_vec(), scores: fitted.scores(), ..imputation }, beliefs))
 }

@@ -13,7 +13,7 @@ use super::network::{Network, Shape};
 use super::stage::{CURVE, LEARNERS, Learners, Order, Stage};
 use crate::fitted::matrix;
 use m3impute_core::beliefs::Distributions;
-use m3impute_core::{Encoded, Error, HeldOut, MatrixModel, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Encoded, Error, HeldOut, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::forest::Forest;
 use m3impute_learners::kernel::KernelRegression;
 use m3impute_learners::lad::Line;
@@ -67,13 +67,13 @@ struct StageState {
 }
 
 impl MatrixModel for FittedM3 {
-    const BELIEVES: bool = true;
+    const DISTRIBUTIONS: bool = true;
 
-    fn fill(&self, rows: &mut Encoded, run: &mut Run) -> Result<()> {
-        self.put(rows, run, |_, _| {})
-    }
-
-    fn believe(&self, rows: &mut Encoded, run: &mut Run) -> Result<Option<Vec<Distributions>>> {
+    fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
+        if want == Want::Point {
+            self.put(rows, run, |_, _| {})?;
+            return Ok(None);
+        }
         let mut of = self.no_distributions();
         self.put(rows, run, |f, opinion| self.distribution(f, opinion, &mut of[f]))?;
         Ok(Some(of))

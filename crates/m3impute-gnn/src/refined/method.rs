@@ -8,10 +8,9 @@ use super::model::Model;
 use super::network::Shape;
 use super::stage::MOST_TRIED;
 use super::train::Training;
-use crate::m3::SPEC;
 use m3impute_core::beliefs::Distributions;
 use m3impute_core::encode::{Constants, Layout, Meaning, Scale};
-use m3impute_core::{Encoded, Encoding, Learnt, MatrixMethod, MatrixModel, MethodSpec, Result, Run};
+use m3impute_core::{Encoded, Encoding, Learnt, MatrixMethod, Result, Run};
 use m3impute_learners::scaler::Ruler;
 use serde::{Deserialize, Serialize};
 
@@ -182,7 +181,6 @@ const ROWS: usize = 8192;
 impl MatrixMethod for M3 {
     type Model = FittedM3;
     type Params = M3Params;
-    const SPEC: &'static MethodSpec = &SPEC;
 
     fn params(&self) -> &M3Params {
         &self.params
@@ -192,7 +190,7 @@ impl MatrixMethod for M3 {
         Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
     }
 
-    fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedM3>> {
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedM3>> {
         let m = data.width();
         let rulers: Vec<Ruler> = (0..m).map(|f| Ruler::of(&data.observed_values(f), levels(data, f))).collect();
         let columns =
@@ -200,16 +198,14 @@ impl MatrixMethod for M3 {
         let grid = grid_of(data, 0..data.rows, &rulers, &columns);
         let cells = data.observed.iter().filter(|o| **o).count();
         let (model, notes) = learn(&grid, columns, self.params.effort(m, cells), run)?;
-        let fitted = FittedM3 { rulers, model };
-        fitted.fill(data, run)?;
-        Ok(Learnt { model: fitted, notes })
+        Ok(Learnt { model: FittedM3 { rulers, model }, notes })
     }
 }
 
 impl FittedM3 {
     /// Puts answers where `rows.observed` is false; every opinion is also shown to `each`, with its feature, row by row
     /// within a feature.
-    pub(super) fn put(&self, rows: &mut Encoded, run: &mut Run, mut each: impl FnMut(usize, &[f32])) -> Result<()> {
+    pub(super) fn put(&self, rows: &mut Encoded, run: &Run, mut each: impl FnMut(usize, &[f32])) -> Result<()> {
         let (m, n) = (rows.width(), rows.rows);
         for from in (0..n).step_by(ROWS) {
             let part = from..(from + ROWS).min(n);
