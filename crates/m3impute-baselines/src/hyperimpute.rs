@@ -2,23 +2,24 @@
 //!
 //! Notation: `n` rows, `w` features.
 
+mod candidates;
 mod column;
 mod model;
 mod published;
-mod recipe;
 mod search;
 mod state;
 
-use crate::in_turn::trim;
-use column::{Column, Task};
+use crate::in_turn::KEPT_NODES;
+use candidates::{Candidate, Effort};
+use column::Column;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Completed, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     Result, Run, Settings, load_matrix_model,
 };
 use m3impute_learners::scaler::levels_of;
+use m3impute_learners::{FittedLearner, Response, Stream};
 pub use model::Learners;
-use recipe::{Effort, Learner, Recipe};
 use search::Found;
 use serde::{Deserialize, Serialize};
 use state::State;
@@ -92,15 +93,16 @@ impl HyperImputeParams {
     }
 
     /// The learners among which one is searched.
-    fn candidates(&self) -> Vec<Recipe> {
+    fn candidates(&self) -> Vec<&'static Candidate> {
         let mut all = Vec::new();
-        let mut add = |wanted: bool, recipes: &[Recipe]| all.extend_from_slice(if wanted { recipes } else { &[] });
-        add(self.line, &[Recipe::Line]);
-        add(self.forest, &[Recipe::Forest]);
-        add(self.extra, &[Recipe::Extra, Recipe::ExtraLarge]);
-        add(self.boosting, &[Recipe::Boosting, Recipe::BoostingSmall]);
-        add(self.neighbours, &[Recipe::Neighbours]);
-        add(self.network, &[Recipe::Network]);
+        let mut add =
+            |wanted: bool, these: &[&'static Candidate]| all.extend_from_slice(if wanted { these } else { &[] });
+        add(self.line, &[&candidates::LINE]);
+        add(self.forest, &[&candidates::FOREST]);
+        add(self.extra, &[&candidates::EXTRA, &candidates::EXTRA_LARGE]);
+        add(self.boosting, &[&candidates::BOOSTING, &candidates::BOOSTING_SMALL]);
+        add(self.neighbours, &[&candidates::NEIGHBOURS]);
+        add(self.network, &[&candidates::NETWORK]);
         all
     }
 
@@ -228,24 +230,25 @@ impl HyperImpute {
                 Column::of(&data.observed_values(f), levels_of(data.features[f].meaning), coded_below)
             })
             .collect();
-        let tasks: Vec<Task> = (0..w).map(|f| columns[f].task(data.rows - data.missing_in(f), !published)).collect();
+        let responses: Vec<Response> =
+            (0..w).map(|f| columns[f].response(data.rows - data.missing_in(f), !published)).collect();
         let mut order: Vec<usize> = (0..w).collect();
         order.sort_by_key(|&f| if data.missing_in(f) == 0 { usize::MAX } else { data.missing_in(f) });
         let open: Vec<usize> = order.iter().copied().filter(|&f| data.missing_in(f) > 0).collect();
 
         let mut notes = Vec::new();
         let (state, mut learners) = if published {
-            let done = published::iterate(&self.params, data, &columns, &tasks, &open, run)?;
+            let done = published::iterate(&self.params, data, &columns, &responses, &open, run)?;
             order.splice(..open.len(), done.order);
             notes.extend(done.notes);
-            notes.extend(chosen(data, &open, |f| done.recipes[f].map(|r| (r, None))));
+            notes.extend(chosen(data, &open, |f| done.chosen[f]));
             (done.state, done.learners)
         } else {
-            let found = search::search(&self.params, data, &columns, &tasks, &open, run)?;
-            let done = self.sweep(data, &columns, &tasks, &open, &found, run)?;
+            let found = search::search(&self.params, data, &columns, &responses, &open, run)?;
+            let done = self.sweep(data, &columns, &responses, &open, &found, run)?;
             notes.extend(found.notes);
             notes.extend(done.2);
-            let answered = |f: usize| done.1[f].as_ref().map(|_| (found.recipes[f].0, found.errors[f]));
+            let answered = |f: usize| done.1[f].as_ref().map(|_| found.chosen[f].0);
             notes.extend(chosen(data, &open, answered));
             (done.0, done.1)
         };
@@ -256,22 +259,12 @@ impl HyperImpute {
             }
         }
         if keep == Keep::Model {
-            self.learn_complete_columns(
-                &state,
-                &columns,
-                &tasks,
-                &order[open.len()..],
-                &mut learners,
-                &mut notes,
-                run,
-            )?;
+            self.learn_complete_columns(&state, &responses, &order[open.len()..], &mut learners, &mut notes, run)?;
             for learner in learners.iter_mut().flatten() {
-                if let Learner::Forest(forest) = learner {
-                    trim(forest, w);
-                }
+                learner.truncate(KEPT_NODES / w);
             }
         }
-        Ok(Learnt { model: Learners { rounds: self.params.rounds, columns, order, learners }, notes })
+        Ok(Learnt { model: Learners { rounds: self.params.rounds, columns, order, responses, learners }, notes })
     }
 
     /// The table again from the start, now with every observed cell, by the learners that were found.
@@ -279,26 +272,26 @@ impl HyperImpute {
         &self,
         data: &Encoded,
         columns: &[Column],
-        tasks: &[Task],
+        responses: &[Response],
         open: &[usize],
         found: &Found,
         run: &mut Run,
-    ) -> Result<(State, Vec<Option<Learner>>, Vec<String>)> {
-        let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
+    ) -> Result<(State, Vec<Option<Box<dyn FittedLearner>>>, Vec<String>)> {
         let mut state = State::start(data, columns);
-        let mut learners: Vec<Option<Learner>> = columns.iter().map(|_| None).collect();
+        let mut learners: Vec<Option<Box<dyn FittedLearner>>> = columns.iter().map(|_| None).collect();
         let mut notes = Vec::new();
         'sweeps: for sweep in 0..found.sweeps {
             for (at, &f) in open.iter().enumerate() {
                 run.report("sweeps", (sweep * open.len() + at) as u64, (found.sweeps * open.len()) as u64, "");
-                let (recipe, rounds) = found.recipes[f];
+                let (candidate, rounds) = found.chosen[f];
                 // What the next sweep fills anew needs fewer trees.
                 let last = sweep + 1 == found.sweeps;
                 let trees = if last { self.params.trees } else { self.params.trees.div_ceil(3) };
                 let effort = Effort { trees, steps: self.params.steps, rounds };
-                let scene = state.scene(f, &tasks[f], &levels, &state.shown[f]);
+                let task = state.task(f, &responses[f], &state.shown[f]);
                 let index = (sweep * columns.len() + f) as u64;
-                let Some(learner) = recipe.fit(&scene, &effort, run, "hyperimpute fit", index)? else {
+                let Some(learner) = candidate.fit(&task, &effort, run, Stream { purpose: "hyperimpute fit", index })?
+                else {
                     notes.push(format!(
                         "the time was up in sweep {} of {}: its last {} columns keep the answers of before",
                         sweep + 1,
@@ -307,7 +300,7 @@ impl HyperImpute {
                     ));
                     break 'sweeps;
                 };
-                state.fill(f, &learner, run)?;
+                state.fill(f, learner.as_ref(), run)?;
                 learners[f] = Some(learner);
             }
         }
@@ -319,21 +312,20 @@ impl HyperImpute {
     fn learn_complete_columns(
         &self,
         state: &State,
-        columns: &[Column],
-        tasks: &[Task],
+        responses: &[Response],
         complete: &[usize],
-        learners: &mut [Option<Learner>],
+        learners: &mut [Option<Box<dyn FittedLearner>>],
         notes: &mut Vec<String>,
         run: &mut Run,
     ) -> Result<()> {
-        let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
         let published = self.params.search == Search::Published;
-        let recipe = if published { Recipe::PublishedForest } else { Recipe::Extra };
+        let candidate = if published { &candidates::PUBLISHED_FOREST } else { &candidates::EXTRA };
         let effort = Effort { trees: self.params.trees.div_ceil(4), steps: self.params.steps, rounds: None };
         for (at, &f) in complete.iter().enumerate() {
             run.report("complete columns", at as u64, complete.len() as u64, "");
-            let scene = state.scene(f, &tasks[f], &levels, &state.shown[f]);
-            learners[f] = recipe.fit(&scene, &effort, run, "hyperimpute complete", f as u64)?;
+            let task = state.task(f, &responses[f], &state.shown[f]);
+            learners[f] =
+                candidate.fit(&task, &effort, run, Stream { purpose: "hyperimpute complete", index: f as u64 })?;
             if learners[f].is_none() {
                 notes.push(format!(
                     "the time was up: holes of new rows in {} columns that are complete here get a typical value",
@@ -347,16 +339,16 @@ impl HyperImpute {
 }
 
 /// A sentence about which learner fills which columns.
-fn chosen(data: &Encoded, open: &[usize], recipe: impl Fn(usize) -> Option<(Recipe, Option<f64>)>) -> Option<String> {
+fn chosen(data: &Encoded, open: &[usize], candidate: impl Fn(usize) -> Option<&'static Candidate>) -> Option<String> {
     let mut by_name: Vec<(&str, Vec<usize>)> = Vec::new();
     let mut sorted = open.to_vec();
     sorted.sort_unstable();
     for f in sorted {
-        let Some((recipe, _)) = recipe(f) else { continue };
+        let Some(candidate) = candidate(f) else { continue };
         let column = data.features[f].column + 1;
-        match by_name.iter_mut().find(|(name, _)| *name == recipe.name()) {
+        match by_name.iter_mut().find(|(name, _)| *name == candidate.name) {
             Some((_, columns)) => columns.push(column),
-            None => by_name.push((recipe.name(), vec![column])),
+            None => by_name.push((candidate.name, vec![column])),
         }
     }
     let said = |(name, columns): (&str, Vec<usize>)| {

@@ -1,16 +1,9 @@
 //! New rows for methods that fill columns in turn: start, then answer column after column, several times.
 
 use m3impute_core::{Encoded, Result};
-use m3impute_learners::forest::Forest;
 
 /// How many nodes the forests for new rows have together where they would have more: about 100 MB.
-const KEPT_NODES: usize = 6_000_000;
-
-/// Fewer trees, where those of all features would make too large a model.
-pub(crate) fn trim(forest: &mut Forest, features: usize) {
-    let per_tree = forest.nodes() / forest.trees() + 1;
-    forest.truncate((KEPT_NODES / features / per_tree).max(10));
-}
+pub(crate) const KEPT_NODES: usize = 6_000_000;
 
 /// Fills rows by answers that are given column by column, `rounds` times in this order. `read` makes a number (or `NaN`, for
 /// which it says where to start) what learners see, `write` the reverse, and `answer` says the values of some rows of a

@@ -4,13 +4,13 @@
 
 mod model;
 
-use crate::in_turn::trim;
+use crate::in_turn::KEPT_NODES;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Completed, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     RandomStream, Result, Run, Settings, load_matrix_model,
 };
-use m3impute_learners::forest::{Aggregate, Forest, Frame, Plan};
+use m3impute_learners::forest::{Aggregate, Forest, ForestParams, Frame};
 use m3impute_learners::scaler::{Ruler, levels_of};
 use m3impute_learners::tree::Growth;
 pub use model::Forests;
@@ -279,7 +279,7 @@ impl<'a> Sweeps<'a> {
                 self.frame.set(f, &self.holes[f], &answers);
                 self.answered[f] = true;
                 if keep {
-                    trim(&mut forest, self.rulers.len());
+                    forest.keep_nodes(KEPT_NODES / self.rulers.len());
                     old_forests[f] = self.forests[f].replace(forest);
                 }
                 run.report("sweeps", (sweep * open.len() + at + 1) as u64, (sweeps * open.len()) as u64, "");
@@ -303,14 +303,14 @@ impl<'a> Sweeps<'a> {
         Ok(())
     }
 
-    fn plan(&self, f: usize) -> Plan {
+    fn plan(&self, f: usize) -> ForestParams {
         let (mtry, min_leaf) = self.chosen[f].unwrap_or_else(|| self.classic(f));
         self.plan_with(mtry, min_leaf)
     }
 
-    fn plan_with(&self, mtry: usize, min_leaf: usize) -> Plan {
+    fn plan_with(&self, mtry: usize, min_leaf: usize) -> ForestParams {
         let params = self.params;
-        Plan {
+        ForestParams {
             trees: params.trees,
             growth: Growth {
                 mtry: params.mtry.unwrap_or(mtry),
@@ -364,7 +364,7 @@ impl<'a> Sweeps<'a> {
             rows.truncate(TUNE_ROWS);
             let mut best: Option<(f64, (usize, usize))> = None;
             for &(mtry, min_leaf) in &choices {
-                let plan = Plan { trees: self.params.trees.min(TUNE_TREES), ..self.plan_with(mtry, min_leaf) };
+                let plan = ForestParams { trees: self.params.trees.min(TUNE_TREES), ..self.plan_with(mtry, min_leaf) };
                 let Some(error) = self.held_out_error(f, &rows, &plan, run)? else {
                     self.notes.push("the time was up before the first sweep".to_owned());
                     return Ok(false);
@@ -378,7 +378,7 @@ impl<'a> Sweeps<'a> {
         Ok(true)
     }
 
-    fn held_out_error(&self, f: usize, rows: &[u32], plan: &Plan, run: &Run) -> Result<Option<f64>> {
+    fn held_out_error(&self, f: usize, rows: &[u32], plan: &ForestParams, run: &Run) -> Result<Option<f64>> {
         let mut error = 0.0;
         for fold in 0..TUNE_FOLDS {
             let pick = |held: bool| -> Vec<u32> {
@@ -404,7 +404,7 @@ impl<'a> Sweeps<'a> {
         let complete: Vec<usize> = self.order.iter().copied().filter(|&f| self.holes[f].is_empty()).collect();
         for (at, &f) in complete.iter().enumerate() {
             run.report("complete columns", at as u64, complete.len() as u64, "");
-            let plan = Plan { trees: self.params.trees.div_ceil(4), ..self.plan(f) };
+            let plan = ForestParams { trees: self.params.trees.div_ceil(4), ..self.plan(f) };
             let fitted = Forest::fit(&self.frame, f, &self.shown[f], &plan, run, "missforest complete", f as u64)?;
             let Some(mut forest) = fitted else {
                 self.notes.push(format!(
@@ -413,7 +413,7 @@ impl<'a> Sweeps<'a> {
                 ));
                 break;
             };
-            trim(&mut forest, self.rulers.len());
+            forest.keep_nodes(KEPT_NODES / self.rulers.len());
             self.forests[f] = Some(forest);
         }
         Ok(())

@@ -9,13 +9,15 @@ mod file;
 mod grow;
 mod inputs;
 mod learn;
+mod learner;
 
 use super::softmax::softmax;
 use super::tree::LEAF;
 use grow::Grown;
-pub use inputs::{Inputs, Lesson};
+pub use inputs::{BoostingTask, Inputs};
 use inputs::{Prepared, place};
 use learn::{Learning, parted, sigmoid};
+pub use learner::{BoostedModel, BoostingLearner};
 use m3impute_core::{RandomStream, Result, Run};
 use rand::Rng;
 use rayon::prelude::*;
@@ -34,7 +36,7 @@ pub enum Loss {
 
 /// How a model is boosted.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct BoostingParams {
     /// What is made small.
     pub loss: Loss,
     /// How many rounds of trees, at most.
@@ -55,13 +57,13 @@ pub struct Plan {
     pub features: f32,
     /// Stop after so many rounds without improvement on watched rows, and keep the best round.
     pub patience: Option<usize>,
-    /// The share of rows that are watched instead of learnt from, where the lesson names none.
+    /// The share of rows that are watched instead of learnt from, where the task names none.
     pub watched: f32,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan {
+impl Default for BoostingParams {
+    fn default() -> BoostingParams {
+        BoostingParams {
             loss: Loss::Absolute,
             rounds: 300,
             rate: 0.08,
@@ -92,7 +94,7 @@ struct Node {
 /// A boosted model.
 ///
 /// ```
-/// use m3impute_learners::boosting::{Boosting, Inputs, Lesson, Plan};
+/// use m3impute_learners::boosting::{Boosting, Inputs, BoostingTask, BoostingParams};
 /// use m3impute_learners::tree::Target;
 /// use m3impute_core::Run;
 ///
@@ -101,9 +103,9 @@ struct Node {
 /// let y: Vec<f32> = (0..200).map(|i| if i % 10 == 0 { 7.0 } else if i < 100 { 1.0 } else { 3.0 }).collect();
 /// let inputs = Inputs::of_rows(&x, &[0]);
 /// let rows: Vec<u32> = (0..200).collect();
-/// let lesson = Lesson { inputs: &inputs, leave_out: None, target: Target::Numbers(&y), rows: &rows, weights: None, watch: &[] };
+/// let task = BoostingTask { inputs: &inputs, leave_out: None, target: Target::Numbers(&y), rows: &rows, weights: None, watch: &[] };
 /// let run = Run::new(0, 1)?;
-/// let model = Boosting::fit(&lesson, &Plan::default(), &run, "example", 0)?;
+/// let model = Boosting::fit(&task, &BoostingParams::default(), &run, "example", 0)?;
 /// let answers = model.predict(&[20.5, 150.0, f32::NAN], &[0, 1, 2], &run)?;
 /// assert!((answers[0] - 1.0).abs() < 0.1 && (answers[1] - 3.0).abs() < 0.1 && (answers[2] - 7.0).abs() < 0.2);
 /// # Ok::<(), m3impute_core::Error>(())
@@ -121,21 +123,31 @@ pub struct Boosting {
     nodes: Vec<Node>,
     /// The mean loss on the watched rows, after no round, after one, and so on; empty where none were watched.
     curve: Vec<f64>,
+    /// The mean loss on the watched rows at the round that was kept; 0 where none were watched.
+    watched_loss: f32,
 }
 
 impl Boosting {
-    /// Learns a lesson. `purpose` and `index` name the stream of random numbers. When the budget is spent, the rounds so
+    /// Learns a task. `purpose` and `index` name the stream of random numbers. When the budget is spent, the rounds so
     /// far are the model.
     ///
     /// # Errors
     /// When the run is cancelled.
-    pub fn fit(lesson: &Lesson<'_>, plan: &Plan, run: &Run, purpose: &str, index: u64) -> Result<Boosting> {
+    pub fn fit(
+        task: &BoostingTask<'_>,
+        params: &BoostingParams,
+        run: &Run,
+        purpose: &str,
+        index: u64,
+    ) -> Result<Boosting> {
         let mut rng = RandomStream::new(run.rng(purpose, index).next_u64());
-        let (rows, watch) = parted(lesson, plan, &mut rng);
-        let prepared = Prepared::of(lesson);
-        let mut learning = Learning::start(lesson, plan, &prepared, rows, watch);
+        let (rows, watch) = parted(task, params, &mut rng);
+        let prepared = Prepared::of(task);
+        let mut learning = Learning::start(task, params, &prepared, rows, watch);
         run.install(|| learning.go(run, &mut rng))?;
-        Ok(learning.model)
+        let mut model = learning.model;
+        model.watched_loss = model.curve.get(model.rounds()).map_or(0.0, |&loss| loss as f32);
+        Ok(model)
     }
 
     /// How many rounds there are.
@@ -147,6 +159,11 @@ impl Boosting {
     /// where none were watched.
     pub fn curve(&self) -> &[f64] {
         &self.curve
+    }
+
+    /// The mean loss on the watched rows at the round that was kept; 0 where none were watched.
+    pub fn watched_loss(&self) -> f32 {
+        self.watched_loss
     }
 
     /// Only the first rounds stay.
@@ -277,7 +294,7 @@ mod tests {
     use crate::tree::Target;
     use m3impute_core::Cancel;
 
-    const EXACT: Plan = Plan {
+    const EXACT: BoostingParams = BoostingParams {
         loss: Loss::Squared,
         rounds: 1,
         rate: 1.0,
@@ -291,8 +308,8 @@ mod tests {
         watched: 0.0,
     };
 
-    fn lesson<'a>(inputs: &'a Inputs, target: Target<'a>, rows: &'a [u32]) -> Lesson<'a> {
-        Lesson { inputs, leave_out: None, target, rows, weights: None, watch: &[] }
+    fn task<'a>(inputs: &'a Inputs, target: Target<'a>, rows: &'a [u32]) -> BoostingTask<'a> {
+        BoostingTask { inputs, leave_out: None, target, rows, weights: None, watch: &[] }
     }
 
     fn run(threads: usize) -> Run {
@@ -308,19 +325,19 @@ mod tests {
         let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let y = [0.0, 0.0, 3.0, 8.0, 8.0, 11.0];
         let (inputs, rows) = (Inputs::of_rows(&x, &[0]), all(6));
-        let lesson = lesson(&inputs, Target::Numbers(&y), &rows);
-        let means = Boosting::fit(&lesson, &EXACT, &run(1), "test", 0).unwrap();
+        let task = task(&inputs, Target::Numbers(&y), &rows);
+        let means = Boosting::fit(&task, &EXACT, &run(1), "test", 0).unwrap();
         assert_eq!(means.predict(&x, &rows, &run(1)).unwrap(), [1.0, 1.0, 1.0, 9.0, 9.0, 9.0]);
-        let plan = Plan { loss: Loss::Absolute, ..EXACT };
-        let medians = Boosting::fit(&lesson, &plan, &run(1), "test", 0).unwrap();
+        let params = BoostingParams { loss: Loss::Absolute, ..EXACT };
+        let medians = Boosting::fit(&task, &params, &run(1), "test", 0).unwrap();
         assert_eq!(medians.predict(&x, &rows, &run(1)).unwrap(), [0.0, 0.0, 0.0, 8.0, 8.0, 8.0]);
     }
 
     #[test]
     fn l2_draws_leaves_towards_what_was_there() {
         let (inputs, rows) = (Inputs::of_rows(&[1.0, 1.0, 2.0, 2.0], &[0]), all(4));
-        let lesson = lesson(&inputs, Target::Numbers(&[0.0, 0.0, 8.0, 8.0]), &rows);
-        let model = Boosting::fit(&lesson, &Plan { l2: 2.0, ..EXACT }, &run(1), "test", 0).unwrap();
+        let task = task(&inputs, Target::Numbers(&[0.0, 0.0, 8.0, 8.0]), &rows);
+        let model = Boosting::fit(&task, &BoostingParams { l2: 2.0, ..EXACT }, &run(1), "test", 0).unwrap();
         // The mean is 4; each leaf of two rows has 4 left and takes half of it.
         assert_eq!(model.predict(&[1.0, 2.0], &[0, 1], &run(1)).unwrap(), [2.0, 6.0]);
     }
@@ -330,9 +347,9 @@ mod tests {
         let nan = f32::NAN;
         let x = [1.0, 2.0, nan, nan, 5.0, 6.0];
         let (inputs, rows) = (Inputs::of_rows(&x, &[0]), all(6));
-        for (missing, plan) in [(0.0, EXACT), (9.0, EXACT), (50.0, Plan { max_leaves: 3, ..EXACT })] {
+        for (missing, params) in [(0.0, EXACT), (9.0, EXACT), (50.0, BoostingParams { max_leaves: 3, ..EXACT })] {
             let y = [0.0, 0.0, missing, missing, 9.0, 9.0];
-            let model = Boosting::fit(&lesson(&inputs, Target::Numbers(&y), &rows), &plan, &run(1), "t", 0).unwrap();
+            let model = Boosting::fit(&task(&inputs, Target::Numbers(&y), &rows), &params, &run(1), "t", 0).unwrap();
             assert_eq!(model.predict(&x, &rows, &run(1)).unwrap(), y);
         }
     }
@@ -340,12 +357,12 @@ mod tests {
     #[test]
     fn classes_are_told_apart_and_their_chances_add_up() {
         let x: Vec<f32> = (0..90).map(|i| i as f32).collect();
-        let plan = Plan { rounds: 20, rate: 0.3, max_leaves: 4, min_leaf: 0.1, ..EXACT };
+        let params = BoostingParams { rounds: 20, rate: 0.3, max_leaves: 4, min_leaf: 0.1, ..EXACT };
         for classes in [2, 3] {
             let y: Vec<u32> = (0..90).map(|i| i * classes / 90).collect();
             let (inputs, rows) = (Inputs::of_rows(&x, &[0]), all(90));
-            let lesson = lesson(&inputs, Target::Classes(&y, classes as usize), &rows);
-            let model = Boosting::fit(&lesson, &plan, &run(1), "test", 0).unwrap();
+            let task = task(&inputs, Target::Classes(&y, classes as usize), &rows);
+            let model = Boosting::fit(&task, &params, &run(1), "test", 0).unwrap();
             let said: Vec<u32> = model.predict(&x, &rows, &run(1)).unwrap().iter().map(|&v| v as u32).collect();
             assert_eq!(said, y);
             let chances = model.chances(&x, &rows, &run(1)).unwrap();
@@ -361,8 +378,8 @@ mod tests {
         let levels: Vec<f32> = (0..30).map(|i| (i % 3) as f32).collect();
         let y: Vec<f32> = levels.iter().map(|&l| if l == 1.0 { 10.0 } else { 0.0 }).collect();
         let (inputs, rows) = (Inputs::of_columns(&[levels, y.clone()], &[3, 0]), all(30));
-        let lesson = Lesson { leave_out: Some(1), ..lesson(&inputs, Target::Numbers(&y), &rows) };
-        let model = Boosting::fit(&lesson, &EXACT, &run(1), "test", 0).unwrap();
+        let task = BoostingTask { leave_out: Some(1), ..task(&inputs, Target::Numbers(&y), &rows) };
+        let model = Boosting::fit(&task, &EXACT, &run(1), "test", 0).unwrap();
         let x = [0.0, f32::NAN, 1.0, f32::NAN, 2.0, f32::NAN];
         assert_eq!(model.predict(&x, &[0, 1, 2], &run(1)).unwrap(), [0.0, 10.0, 0.0]);
     }
@@ -371,8 +388,8 @@ mod tests {
     fn weights_count_rows_as_often() {
         let (inputs, rows) = (Inputs::of_rows(&[1.0, 1.0, 2.0], &[0]), all(3));
         let y = [0.0, 4.0, 9.0];
-        let lesson = Lesson { weights: Some(&[1.0, 3.0, 1.0]), ..lesson(&inputs, Target::Numbers(&y), &rows) };
-        let model = Boosting::fit(&lesson, &EXACT, &run(1), "test", 0).unwrap();
+        let task = BoostingTask { weights: Some(&[1.0, 3.0, 1.0]), ..task(&inputs, Target::Numbers(&y), &rows) };
+        let model = Boosting::fit(&task, &EXACT, &run(1), "test", 0).unwrap();
         assert_eq!(model.predict(&[1.0, 2.0], &[0, 1], &run(1)).unwrap(), [3.0, 9.0]);
     }
 
@@ -388,8 +405,8 @@ mod tests {
     fn a_curved_surface_is_learnt_and_watching_stops_in_time() {
         let (x, y) = surface(2000);
         let (inputs, rows) = (Inputs::of_rows(&x, &[0; 3]), all(1500));
-        let lesson = lesson(&inputs, Target::Numbers(&y), &rows);
-        let model = Boosting::fit(&lesson, &Plan::default(), &run(1), "test", 0).unwrap();
+        let task = task(&inputs, Target::Numbers(&y), &rows);
+        let model = Boosting::fit(&task, &BoostingParams::default(), &run(1), "test", 0).unwrap();
         let new: Vec<u32> = (1500..2000).collect();
         let said = model.predict(&x, &new, &run(1)).unwrap();
         let error = new.iter().zip(&said).map(|(&i, s)| (y[i as usize] - s).abs()).sum::<f32>() / 500.0;
@@ -405,10 +422,10 @@ mod tests {
         // Large enough for a node to be summed up by several threads.
         let (x, y) = surface(50_000);
         let (inputs, rows) = (Inputs::of_rows(&x, &[0; 3]), all(50_000));
-        let plan = Plan { rounds: 3, ..Plan::default() };
+        let params = BoostingParams { rounds: 3, ..BoostingParams::default() };
         let classes: Vec<u32> = y.iter().map(|&v| (v > 0.0) as u32 + (v > 1.0) as u32).collect();
         for target in [Target::Numbers(&y), Target::Classes(&classes, 3)] {
-            let fit = |threads| Boosting::fit(&lesson(&inputs, target, &rows), &plan, &run(threads), "t", 0).unwrap();
+            let fit = |threads| Boosting::fit(&task(&inputs, target, &rows), &params, &run(threads), "t", 0).unwrap();
             assert_eq!(fit(1), fit(2));
         }
     }
@@ -417,12 +434,12 @@ mod tests {
     fn a_cancelled_run_ends_and_a_spent_one_keeps_what_it_has() {
         let (x, y) = surface(100);
         let (inputs, rows) = (Inputs::of_rows(&x, &[0; 3]), all(100));
-        let lesson = lesson(&inputs, Target::Numbers(&y), &rows);
+        let task = task(&inputs, Target::Numbers(&y), &rows);
         let cancel = Cancel::default();
         cancel.cancel();
-        assert!(Boosting::fit(&lesson, &EXACT, &run(1).cancelled_by(cancel), "test", 0).is_err());
+        assert!(Boosting::fit(&task, &EXACT, &run(1).cancelled_by(cancel), "test", 0).is_err());
         let spent = run(1).within(std::time::Duration::ZERO);
-        assert_eq!(Boosting::fit(&lesson, &EXACT, &spent, "test", 0).unwrap().rounds(), 0);
+        assert_eq!(Boosting::fit(&task, &EXACT, &spent, "test", 0).unwrap().rounds(), 0);
     }
 
     #[test]
@@ -430,7 +447,8 @@ mod tests {
         let (inputs, rows) = (Inputs::of_rows(&[1.0; 5], &[0]), all(5));
         let y = [1.0, 2.0, 3.0, 4.0, 90.0];
         let model =
-            Boosting::fit(&lesson(&inputs, Target::Numbers(&y), &rows), &Plan::default(), &run(1), "t", 0).unwrap();
+            Boosting::fit(&task(&inputs, Target::Numbers(&y), &rows), &BoostingParams::default(), &run(1), "t", 0)
+                .unwrap();
         assert_eq!(model.predict(&[5.0], &[0], &run(1)).unwrap(), [3.0]);
     }
 }

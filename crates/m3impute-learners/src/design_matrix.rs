@@ -3,37 +3,56 @@
 //!
 //! Notation: `w` features of a row, `p` coordinates of its point.
 
-use m3impute_core::{Error, ModelFile, Result, Tensor};
+use crate::forest::Frame;
+use crate::learner::Stored;
+use m3impute_core::{Result, Tensor};
 use std::collections::BTreeMap;
 
 /// Features with more levels are not looked at: their flags would drown the rest.
 const MAX_LEVELS: usize = 16;
 
+/// How numbers become coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// As they are.
+    None,
+    /// Mean 0 and deviation 1 over the rows that are learnt from.
+    Standard,
+}
+
 /// How rows become points. One feature, the one that is learnt, is left out.
 ///
 /// ```
-/// use m3impute_learners::design::DesignMatrix;
+/// use m3impute_learners::design_matrix::{DesignMatrix, Scaling};
+/// use m3impute_learners::forest::Frame;
 /// // A number, a category of two levels, and what is learnt.
-/// let x = [1.0, 0.0, 9.0, 3.0, 1.0, 9.0];
-/// let design = DesignMatrix::of(&x, &[0, 2, 0], &[0, 1], 2);
-/// assert_eq!(design.points(&x, &[0, 1]), [-1.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+/// let frame = Frame::new(vec![1.0, 0.0, 9.0, 3.0, 1.0, 9.0], &[0, 2, 0]);
+/// let design = DesignMatrix::new(&frame, &[0, 1], 2, Scaling::Standard);
+/// assert_eq!(design.points(frame.x(), &[0, 1]), [-1.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesignMatrix {
     learnt: usize,
-    levels: Vec<usize>, // [w]
-    centres: Vec<f32>,  // [w]
+    /// 0 for numbers. // [w]
+    levels: Vec<usize>,
+    /// How many levels have a flag. // [w]
+    flags: Vec<usize>,
+    centres: Vec<f32>, // [w]
     /// What a number's distance from its centre is multiplied by; 0 where all are the same. // [w]
     factors: Vec<f32>,
 }
 
 impl DesignMatrix {
-    /// Learns means and deviations from some rows of a table (`x` row by row); `levels` says how many levels each
-    /// feature has, 0 for numbers.
-    pub fn of(x: &[f32], levels: &[usize], rows: &[u32], learnt: usize) -> DesignMatrix {
-        let w = levels.len();
-        let mut design = DesignMatrix { learnt, levels: levels.to_vec(), centres: vec![0.0; w], factors: vec![0.0; w] };
-        for f in (0..w).filter(|&f| levels[f] == 0 && f != learnt) {
+    /// The points of a table without its feature `learnt`; scaled by some of its rows.
+    pub fn new(frame: &Frame, rows: &[u32], learnt: usize, scaling: Scaling) -> DesignMatrix {
+        let (w, levels, x) = (frame.width(), frame.levels().to_vec(), frame.x());
+        let mut design =
+            DesignMatrix { learnt, levels, flags: frame.flags(), centres: vec![0.0; w], factors: vec![1.0; w] };
+        if scaling == Scaling::None {
+            return design;
+        }
+        design.factors.fill(0.0);
+        for f in (0..w).filter(|&f| design.levels[f] == 0 && f != learnt) {
             let values = || rows.iter().map(|&i| f64::from(x[i as usize * w + f]));
             let mean = values().sum::<f64>() / rows.len().max(1) as f64;
             let deviation = (values().map(|v| (v - mean).powi(2)).sum::<f64>() / rows.len().max(1) as f64).sqrt();
@@ -43,22 +62,16 @@ impl DesignMatrix {
         design
     }
 
-    /// The design that leaves numbers as they are.
-    pub fn plain(levels: &[usize], learnt: usize) -> DesignMatrix {
-        let w = levels.len();
-        DesignMatrix { learnt, levels: levels.to_vec(), centres: vec![0.0; w], factors: vec![1.0; w] }
-    }
-
     /// How many coordinates a point has.
     pub fn width(&self) -> usize {
-        self.used().map(|f| self.levels[f].max(1)).sum()
+        self.used().map(|f| if self.levels[f] == 0 { 1 } else { self.flags[f] }).sum()
     }
 
     fn used(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.levels.len()).filter(|&f| f != self.learnt && self.levels[f] <= MAX_LEVELS)
+        (0..self.levels.len()).filter(|&f| f != self.learnt && self.flags[f] <= MAX_LEVELS)
     }
 
-    /// The points of some rows, one after the other, `[rows, p]`.
+    /// The points of some rows of a table (`x` row by row), one after the other.
     pub fn points(&self, x: &[f32], rows: &[u32]) -> Vec<f32> {
         let w = self.levels.len();
         let mut points = Vec::with_capacity(rows.len() * self.width());
@@ -67,11 +80,16 @@ impl DesignMatrix {
             for f in self.used() {
                 match self.levels[f] {
                     0 => points.push((row[f] - self.centres[f]) * self.factors[f]),
-                    levels => points.extend((0..levels).map(|l| f32::from(u8::from(row[f] as usize == l)))),
+                    _ => points.extend((0..self.flags[f]).map(|l| f32::from(u8::from(row[f] as usize == l)))),
                 }
             }
         }
         points
+    }
+
+    /// The same as 64-bit numbers.
+    pub fn points_f64(&self, x: &[f32], rows: &[u32]) -> Vec<f64> {
+        self.points(x, rows).into_iter().map(f64::from).collect()
     }
 
     /// Writes the design into tensors whose names start with `prefix`.
@@ -83,19 +101,21 @@ impl DesignMatrix {
         put("factors", &self.factors);
     }
 
-    /// The design for feature `learnt` back.
+    /// Restores the design of a stored learner.
     ///
     /// # Errors
     /// When something is not there or does not fit.
-    pub fn restore(file: &ModelFile, prefix: &str, learnt: usize, levels: &[usize]) -> Result<DesignMatrix> {
+    pub fn restore(stored: &Stored<'_>) -> Result<DesignMatrix> {
         let numbers = |name: &str| -> Result<Vec<f32>> {
-            let values = file.f32s(&format!("{prefix}{name}"))?.1;
-            if values.len() != levels.len() || values.iter().any(|v| !v.is_finite()) {
-                return Err(Error::damaged(format!("`{prefix}{name}` does not fit the features")));
+            let values = stored.file.f32s(&stored.name(name))?.1;
+            if values.len() != stored.levels.len() || values.iter().any(|v| !v.is_finite()) {
+                return Err(stored.damaged(&format!("`{name}` does not fit the features")));
             }
             Ok(values.to_vec())
         };
-        Ok(DesignMatrix { learnt, levels: levels.to_vec(), centres: numbers("centres")?, factors: numbers("factors")? })
+        let (centres, factors) = (numbers("centres")?, numbers("factors")?);
+        let (levels, flags) = (stored.levels.to_vec(), stored.flags.to_vec());
+        Ok(DesignMatrix { learnt: stored.feature, levels, flags, centres, factors })
     }
 }
 
@@ -105,8 +125,15 @@ mod tests {
 
     #[test]
     fn what_is_constant_is_zero_and_what_has_many_levels_is_left_out() {
-        let x = [5.0, 3.0, 1.0, 5.0, 4.0, 2.0];
-        let design = DesignMatrix::of(&x, &[0, 40, 0], &[0, 1], 2);
-        assert_eq!((design.width(), design.points(&x, &[1])), (1, vec![0.0]));
+        let frame = Frame::new(vec![5.0, 3.0, 1.0, 5.0, 4.0, 2.0], &[0, 40, 0]);
+        let design = DesignMatrix::new(&frame, &[0, 1], 2, Scaling::Standard);
+        assert_eq!((design.width(), design.points(frame.x(), &[1])), (1, vec![0.0]));
+    }
+
+    #[test]
+    fn a_level_that_stands_for_all_others_has_no_flag() {
+        let frame = Frame::with_other_level(vec![2.0, 9.0, 0.0, 9.0], &[3, 0]);
+        let design = DesignMatrix::new(&frame, &[0, 1], 1, Scaling::None);
+        assert_eq!(design.points(frame.x(), &[0, 1]), [0.0, 0.0, 1.0, 0.0]);
     }
 }

@@ -4,6 +4,7 @@
 
 mod file;
 mod frame;
+mod learner;
 mod leaves;
 mod level_order;
 
@@ -11,6 +12,7 @@ use super::binning::Bins;
 use super::tree::{Candidate, Growth, LEAF, Node, Scratch, Target, Tree, grow};
 pub use frame::Frame;
 use frame::binned_values;
+pub use learner::{ForestLearner, ForestModel, Mtry};
 use leaves::Pool;
 pub(crate) use level_order::level_order;
 use m3impute_core::{RandomStream, Result, Run};
@@ -39,7 +41,7 @@ pub enum Aggregate {
 
 /// What a forest is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct ForestParams {
     /// How many trees.
     pub trees: usize,
     /// What each may do.
@@ -90,7 +92,7 @@ impl Forest {
         frame: &Frame,
         f: usize,
         rows: &[u32],
-        plan: &Plan,
+        params: &ForestParams,
         run: &Run,
         purpose: &str,
         index: u64,
@@ -127,23 +129,23 @@ impl Forest {
         // Cancelling is looked at between batches: a batch takes some ten milliseconds.
         let work = rows.len() * (candidates.len() + 1);
         let batch = (400_000 / work.max(1)).clamp(1, 32) * run.threads();
-        let mut parts: Vec<Part> = Vec::with_capacity(plan.trees);
-        while parts.len() < plan.trees {
+        let mut parts: Vec<Part> = Vec::with_capacity(params.trees);
+        while parts.len() < params.trees {
             run.check()?;
             if run.is_spent() {
                 return Ok(None);
             }
-            let seeds: Vec<u64> = (parts.len()..plan.trees.min(parts.len() + batch))
-                .map(|tree| run.rng(purpose, index * plan.trees as u64 + tree as u64).next_u64())
+            let seeds: Vec<u64> = (parts.len()..params.trees.min(parts.len() + batch))
+                .map(|tree| run.rng(purpose, index * params.trees as u64 + tree as u64).next_u64())
                 .collect();
             run.install(|| {
                 let grown = seeds.par_iter().map(|&seed| {
-                    SCRATCH.with_borrow_mut(|scratch| one_tree(&candidates, target, &y, rows, plan, seed, scratch))
+                    SCRATCH.with_borrow_mut(|scratch| one_tree(&candidates, target, &y, rows, params, seed, scratch))
                 });
                 parts.par_extend(grown);
             });
         }
-        Ok(Some(Forest::assembled(levels, plan.aggregate, orders, parts)))
+        Ok(Some(Forest::assembled(levels, params.aggregate, orders, parts)))
     }
 
     fn assembled(levels: usize, aggregate: Aggregate, orders: Vec<Vec<f32>>, parts: Vec<Part>) -> Forest {
@@ -192,6 +194,12 @@ impl Forest {
         self.starts.shrink_to_fit();
         self.values.shrink_to_fit();
         self.shares.shrink_to_fit();
+    }
+
+    /// Fewer trees, at least ten, where all of them would have more nodes than this.
+    pub fn keep_nodes(&mut self, nodes: usize) {
+        let per_tree = self.nodes() / self.trees() + 1;
+        self.truncate((nodes / per_tree).max(10));
     }
 
     /// How many trees there are.
@@ -339,15 +347,15 @@ fn one_tree(
     target: Target<'_>,
     y: &[f32],
     rows: &[u32],
-    plan: &Plan,
+    params: &ForestParams,
     seed: u64,
     scratch: &mut Scratch,
 ) -> Part {
-    let grown = grow(candidates, target, rows, &plan.growth, plan.bootstrap, &mut RandomStream::new(seed), scratch);
+    let grown = grow(candidates, target, rows, &params.growth, params.bootstrap, &mut RandomStream::new(seed), scratch);
     let leaves = grown.starts.len() - 1;
     let mut part =
         Part { tree: grown.tree, starts: Vec::with_capacity(leaves), values: Vec::new(), shares: Vec::new() };
-    let mean = matches!(target, Target::Numbers(_)) && plan.aggregate == Aggregate::Mean;
+    let mean = matches!(target, Target::Numbers(_)) && params.aggregate == Aggregate::Mean;
     let mut members: Vec<(f32, f32)> = Vec::new();
     for range in grown.starts.windows(2) {
         part.starts.push(part.values.len() as u32);
@@ -388,31 +396,31 @@ fn one_tree(
 mod tests {
     use super::*;
 
-    fn plan(aggregate: Aggregate) -> Plan {
+    fn params(aggregate: Aggregate) -> ForestParams {
         let growth = Growth { mtry: 9, min_leaf: 1.0, max_depth: usize::MAX, random_cuts: false };
-        Plan { trees: 20, growth, bootstrap: true, aggregate }
+        ForestParams { trees: 20, growth, bootstrap: true, aggregate }
     }
 
-    fn fitted(frame: &Frame, f: usize, plan: &Plan, threads: usize) -> (Forest, Run) {
+    fn fitted(frame: &Frame, f: usize, params: &ForestParams, threads: usize) -> (Forest, Run) {
         let run = Run::new(3, threads).unwrap();
         let rows: Vec<u32> = (0..frame.rows() as u32).collect();
-        (Forest::fit(frame, f, &rows, plan, &run, "test", 0).unwrap().unwrap(), run)
+        (Forest::fit(frame, f, &rows, params, &run, "test", 0).unwrap().unwrap(), run)
     }
 
     #[test]
     fn levels_without_order_are_told_apart() {
         // Levels 0 and 2 mean 10, level 1 means 0: no cut of the codes alone does that in one step.
         let x: Vec<f32> = (0..60).flat_map(|i| [(i % 3) as f32, if i % 3 == 1 { 0.0 } else { 10.0 }]).collect();
-        let mut plan = plan(Aggregate::Mean);
-        plan.growth.max_depth = 1;
-        let (forest, run) = fitted(&Frame::new(x.clone(), &[3, 0]), 1, &plan, 1);
+        let mut params = params(Aggregate::Mean);
+        params.growth.max_depth = 1;
+        let (forest, run) = fitted(&Frame::new(x.clone(), &[3, 0]), 1, &params, 1);
         assert_eq!(forest.predict(&x, &[0, 1, 2], &run).unwrap(), [10.0, 0.0, 10.0]);
     }
 
     #[test]
     fn classes_are_answered_by_their_share() {
         let x: Vec<f32> = (0..60).flat_map(|i| [(i % 3) as f32 * 5.0, (i % 3) as f32]).collect();
-        let (forest, run) = fitted(&Frame::new(x.clone(), &[0, 3]), 1, &plan(Aggregate::Median), 1);
+        let (forest, run) = fitted(&Frame::new(x.clone(), &[0, 3]), 1, &params(Aggregate::Median), 1);
         assert_eq!(forest.predict(&x, &[0, 1, 2], &run).unwrap(), [0.0, 1.0, 2.0]);
     }
 
@@ -431,7 +439,7 @@ mod tests {
         let x: Vec<f32> = [1.0, 1.0, 1.0, 1.0, 100.0].iter().flat_map(|&y| [0.0, y]).collect();
         let answer = |aggregate| {
             let (forest, run) =
-                fitted(&Frame::new(x.clone(), &[0, 0]), 1, &Plan { bootstrap: false, ..plan(aggregate) }, 1);
+                fitted(&Frame::new(x.clone(), &[0, 0]), 1, &ForestParams { bootstrap: false, ..params(aggregate) }, 1);
             forest.predict(&x, &[0], &run).unwrap()[0]
         };
         assert_eq!((answer(Aggregate::Median), answer(Aggregate::Mean)), (1.0, 20.8));
@@ -440,8 +448,8 @@ mod tests {
     #[test]
     fn a_large_leaf_keeps_its_median() {
         let x: Vec<f32> = (0..101).flat_map(|i| [0.0, i as f32]).collect();
-        let plan = Plan { bootstrap: false, ..plan(Aggregate::Median) };
-        let (forest, run) = fitted(&Frame::new(x.clone(), &[0, 0]), 1, &plan, 1);
+        let params = ForestParams { bootstrap: false, ..params(Aggregate::Median) };
+        let (forest, run) = fitted(&Frame::new(x.clone(), &[0, 0]), 1, &params, 1);
         assert_eq!((forest.predict(&x, &[0], &run).unwrap()[0], forest.values.len()), (50.0, 20 * LEAF_VALUES));
     }
 
@@ -456,12 +464,12 @@ mod tests {
     fn threads_do_not_change_a_forest_and_fewer_trees_are_the_first_ones() {
         let x: Vec<f32> = (0..200).flat_map(|i| [((i * 37) % 101) as f32, ((i * 53) % 97) as f32]).collect();
         let frame = Frame::new(x, &[0, 0]);
-        let whole = plan(Aggregate::Median);
+        let whole = params(Aggregate::Median);
         let (one, _) = fitted(&frame, 1, &whole, 1);
         assert_eq!(one, fitted(&frame, 1, &whole, 2).0);
         let mut cut = one.clone();
         cut.truncate(5);
         assert_eq!(cut.trees(), 5);
-        assert_eq!(cut, fitted(&frame, 1, &Plan { trees: 5, ..whole }, 1).0);
+        assert_eq!(cut, fitted(&frame, 1, &ForestParams { trees: 5, ..whole }, 1).0);
     }
 }

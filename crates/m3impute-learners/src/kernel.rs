@@ -2,9 +2,13 @@
 //!
 //! A row is described by how near it is to some of the rows that were learnt from, its landmarks; the answer is linear in
 //! that, and as smooth as the wide Gaussian that says what is near. The directions in which landmarks differ are scaled so
-//! that the regularisation that [`Line`](super::lad::Line) finds is that of the smooth functions (Nyström's method).
+//! that the regularisation that [`Linear`](super::lad::Linear) finds is that of the smooth functions (Nyström's method).
 //!
 //! Notation: `n` rows, `p` predictors, `l` landmarks.
+
+mod learner;
+
+pub use learner::{KernelLearner, KernelModel};
 
 use super::lad::{Standardised, fitted};
 use crate::linalg::{Eigen, dot, eigen, product};
@@ -33,7 +37,7 @@ pub struct KernelRegression {
     /// The weight of nearness to each, `[l]`.
     pub weights: Vec<f64>,
     /// What is added.
-    pub shift: f64,
+    pub intercept: f64,
     /// The mean absolute error on the rows it was learnt from.
     pub error: f64,
 }
@@ -42,7 +46,7 @@ impl KernelRegression {
     /// Learns from rows `x`, `[n, p]`, and their targets `y`; the landmarks are some of the rows.
     ///
     /// ```
-    /// use m3impute_learners::curve::KernelRegression;
+    /// use m3impute_learners::kernel::KernelRegression;
     /// let x: Vec<f64> = (0..100).map(|i| f64::from(i) / 50.0 - 1.0).collect();
     /// let y: Vec<f64> = x.iter().map(|x| x * x).collect();
     /// let landmarks: Vec<u32> = (0..100).step_by(5).collect();
@@ -75,7 +79,7 @@ impl KernelRegression {
         }
         let (inner, shift, error) = fitted(&features, kept, y, ROUNDS);
         let weights = turn.chunks_exact(kept.max(1)).map(|row| dot(row, &inner)).collect();
-        KernelRegression { centres, scales, landmarks, weights, shift: shift - dot(&inner, &means), error }
+        KernelRegression { centres, scales, landmarks, weights, intercept: shift - dot(&inner, &means), error }
     }
 
     /// The answers for rows of predictors, `[n, p]`.
@@ -87,7 +91,7 @@ impl KernelRegression {
                 let z: Vec<f64> =
                     x.iter().enumerate().map(|(at, v)| (v - self.centres[at % p]) * self.scales[at % p]).collect();
                 let near = nearness(&z, &self.landmarks, p);
-                near.chunks_exact(self.weights.len()).map(|row| self.shift + dot(row, &self.weights)).collect()
+                near.chunks_exact(self.weights.len()).map(|row| self.intercept + dot(row, &self.weights)).collect()
             })
             .collect();
         parts.concat()
@@ -102,7 +106,7 @@ impl KernelRegression {
         put("scales", &self.scales);
         put("landmarks", &self.landmarks);
         put("weights", &self.weights);
-        put("rest", &[self.shift, self.error]);
+        put("rest", &[self.intercept, self.error]);
     }
 
     /// The curve of `p` predictors back.
@@ -117,11 +121,11 @@ impl KernelRegression {
         };
         let (centres, scales, weights) = (get("centres")?, get("scales")?, get("weights")?);
         let (landmarks, rest) = (get("landmarks")?, get("rest")?);
-        let &[shift, error] = rest.as_slice() else { return Err(damaged("rest")) };
+        let &[intercept, error] = rest.as_slice() else { return Err(damaged("rest")) };
         if centres.len() != p || scales.len() != p || weights.is_empty() || landmarks.len() != weights.len() * p {
             return Err(damaged("landmarks"));
         }
-        Ok(KernelRegression { centres, scales, landmarks, weights, shift, error })
+        Ok(KernelRegression { centres, scales, landmarks, weights, intercept, error })
     }
 }
 

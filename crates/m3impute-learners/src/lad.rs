@@ -1,4 +1,4 @@
-//! A straight line with the least absolute error: linear regression of the median.
+//! Least-absolute-deviation regression: linear regression of the median.
 //!
 //! It starts from ridge regression, which finds its own regularisation, and reweights rows by the inverse of what is left
 //! of them until the sum of absolute rests settles. The weights keep the size that ridge regression found for them.
@@ -12,43 +12,43 @@ use serde::{Deserialize, Serialize};
 /// How often rows are reweighted at most.
 const ROUNDS: usize = 12;
 
-/// A linear map of predictors to a number.
+/// A linear regression of a number on predictors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct Linear {
     /// The weight of each predictor, `[p]`.
     pub weights: Vec<f64>,
-    /// What is added.
-    pub shift: f64,
+    /// The intercept.
+    pub intercept: f64,
     /// The mean absolute error on the rows it was learnt from.
     pub error: f64,
 }
 
-impl Line {
+impl Linear {
     /// Learns from rows `x`, `[n, p]`, and their targets `y`. With `median` the absolute error is made small, else the
     /// squared one.
     ///
     /// ```
-    /// use m3impute_learners::lad::Line;
+    /// use m3impute_learners::lad::Linear;
     /// // Points on a line, and one far off.
     /// let x: Vec<f64> = (0..20).map(f64::from).collect();
     /// let mut y: Vec<f64> = x.iter().map(|x| 2.0 * x + 1.0).collect();
     /// y[19] = 1000.0;
-    /// let line = Line::fit(&x, &y, true);
+    /// let line = Linear::fit(&x, &y, true);
     /// assert!((line.predict(&[10.0]) - 21.0).abs() < 0.5);
     /// ```
-    pub fn fit(x: &[f64], y: &[f64], median: bool) -> Line {
+    pub fn fit(x: &[f64], y: &[f64], median: bool) -> Linear {
         let n = y.len();
         let p = x.len() / n.max(1);
         let Standardised { centres, scales, z } = Standardised::of(x, p);
         let (weights, shift, error) = fitted(&z, p, y, if median { ROUNDS } else { 0 });
         let weights: Vec<f64> = weights.iter().zip(&scales).map(|(w, s)| w / s).collect();
         let shift = shift - dot(&weights, &centres);
-        Line { weights, shift, error }
+        Linear { weights, intercept: shift, error }
     }
 
     /// The answer for one row of predictors.
     pub fn predict(&self, row: &[f64]) -> f64 {
-        self.shift + dot(&self.weights, row)
+        self.intercept + dot(&self.weights, row)
     }
 }
 
@@ -155,15 +155,15 @@ mod tests {
         let x: Vec<f64> = (0..20).map(f64::from).collect();
         let mut y: Vec<f64> = x.iter().map(|v| 2.0 * v + 1.0).collect();
         y[19] = 1000.0;
-        let line = Line::fit(&x, &y, true);
+        let line = Linear::fit(&x, &y, true);
         assert!((line.weights[0] - 2.0).abs() < 0.05 && (line.predict(&[5.0]) - 11.0).abs() < 0.2, "{line:?}");
-        let squares = Line::fit(&x, &y, false);
+        let squares = Linear::fit(&x, &y, false);
         assert!((squares.weights[0] - 2.0).abs() > 1.0);
     }
 
     #[test]
     fn constant_predictors_and_none_at_all_give_the_typical_value() {
-        assert!((Line::fit(&[1.0, 1.0, 1.0, 1.0], &[2.0, 4.0, 2.0, 4.0], false).predict(&[1.0]) - 3.0).abs() < 1e-9);
-        assert_eq!(Line::fit(&[], &[5.0, 7.0], true).predict(&[]), 6.0);
+        assert!((Linear::fit(&[1.0, 1.0, 1.0, 1.0], &[2.0, 4.0, 2.0, 4.0], false).predict(&[1.0]) - 3.0).abs() < 1e-9);
+        assert_eq!(Linear::fit(&[], &[5.0, 7.0], true).predict(&[]), 6.0);
     }
 }

@@ -9,12 +9,16 @@ pub mod design_matrix;
 pub mod forest;
 pub mod kernel;
 pub mod lad;
+pub mod learner;
 pub mod linalg;
 pub mod mixture;
 pub mod neighbours;
 pub mod network;
+pub mod regression;
 pub mod ridge;
 pub mod scaler;
 pub mod softmax;
 mod split;
 pub mod tree;
+
+pub use learner::{FittedLearner, Learner, Response, Stored, Stream, Task, restore};

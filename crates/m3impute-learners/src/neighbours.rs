@@ -2,6 +2,9 @@
 //!
 //! Notation: `n` points, `p` coordinates.
 
+mod learner;
+
+pub use learner::{NeighboursLearner, NeighboursModel};
 use m3impute_core::{Result, Run};
 use rayon::prelude::*;
 

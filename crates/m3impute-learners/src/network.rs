@@ -2,6 +2,9 @@
 //!
 //! Notation: `n` points, `p` coordinates, `h` hidden units, `c` outputs.
 
+mod learner;
+
+pub use learner::{Centre, NetworkLearner, NetworkModel};
 use m3impute_core::{Error, ModelFile, RandomStream, Result, Run, Tensor};
 use m3impute_nn::{Activation, Adam, AdamParams, Decay, Matrix, ParamId, Params, Tape, alone};
 use rand::Rng;
@@ -20,7 +23,7 @@ pub enum Aim<'a> {
 
 /// How a network is trained.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct NetworkParams {
     /// The hidden units of each layer.
     pub hidden: Vec<usize>,
     /// How many steps of AdamW, over which the rate falls to zero along a cosine.
@@ -33,22 +36,22 @@ pub struct Plan {
     pub batch: usize,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan { hidden: vec![64, 32], steps: 600, rate: 5e-3, decay: 1e-2, batch: 128 }
+impl Default for NetworkParams {
+    fn default() -> NetworkParams {
+        NetworkParams { hidden: vec![64, 32], steps: 600, rate: 5e-3, decay: 1e-2, batch: 128 }
     }
 }
 
 /// A trained network.
 ///
 /// ```
-/// use m3impute_learners::network::{Aim, Network, Plan};
+/// use m3impute_learners::network::{Aim, Network, NetworkParams};
 /// use m3impute_core::Run;
 /// let run = Run::new(0, 1)?;
 /// let x: Vec<f32> = (0..200).map(|i| i as f32 / 100.0 - 1.0).collect();
 /// let y: Vec<f32> = x.iter().map(|x| x.abs()).collect();
-/// let network = Network::fit(&x, 1, Aim::Medians(&y), &Plan::default(), &run, "example", 0)?;
-/// let said = network.say(&[-0.5, 0.5], &run)?;
+/// let network = Network::fit(&x, 1, Aim::Medians(&y), &NetworkParams::default(), &run, "example", 0)?;
+/// let said = network.predict(&[-0.5, 0.5], &run)?;
 /// assert!(said.iter().all(|s| (s - 0.5).abs() < 0.1));
 /// # Ok::<(), m3impute_core::Error>(())
 /// ```
@@ -76,7 +79,7 @@ impl Network {
         x: &[f32],
         p: usize,
         aim: Aim<'_>,
-        plan: &Plan,
+        settings: &NetworkParams,
         run: &Run,
         purpose: &str,
         index: u64,
@@ -93,19 +96,19 @@ impl Network {
         let mut params = Params::new();
         let mut layers: Vec<(ParamId, ParamId)> = Vec::new();
         let mut inputs = p;
-        for (at, &units) in plan.hidden.iter().chain([&outputs]).enumerate() {
+        for (at, &units) in settings.hidden.iter().chain([&outputs]).enumerate() {
             let (weight, bias) = Matrix::linear_init(units, inputs, &mut rng);
             layers.push((params.add(&format!("w{at}"), weight), params.add(&format!("b{at}"), bias)));
             inputs = units;
         }
         let mut rng = RandomStream::new(rng.next_u64());
-        let decay = Decay::Decoupled(plan.decay);
+        let decay = Decay::Decoupled(settings.decay);
         let mut adam = Adam::new(&params, AdamParams { decay, ..AdamParams::default() });
         let mut tape = Tape::new();
         let mut order: Vec<u32> = (0..n as u32).collect();
-        let batch = plan.batch.min(n);
+        let batch = settings.batch.min(n);
         let mut from = n;
-        for step in 0..plan.steps {
+        for step in 0..settings.steps {
             run.check()?;
             if run.is_spent() || n == 0 || p == 0 {
                 break;
@@ -116,8 +119,8 @@ impl Network {
             }
             let rows = &order[from..from + batch];
             from += batch;
-            let progress = step as f32 / plan.steps as f32;
-            let rate = plan.rate * 0.5 * (1.0 + (std::f32::consts::PI * progress).cos());
+            let progress = step as f32 / settings.steps as f32;
+            let rate = settings.rate * 0.5 * (1.0 + (std::f32::consts::PI * progress).cos());
             // Alone: several networks are trained side by side.
             alone(|| {
                 let points = rows.iter().flat_map(|&i| &x[i as usize * p..(i as usize + 1) * p]).copied();
@@ -166,7 +169,7 @@ impl Network {
     ///
     /// # Errors
     /// When the run is cancelled.
-    pub fn say(&self, points: &[f32], run: &Run) -> Result<Vec<f32>> {
+    pub fn predict(&self, points: &[f32], run: &Run) -> Result<Vec<f32>> {
         let p = self.width().max(1);
         let mut said = Vec::with_capacity(points.len() / p * self.outputs());
         for points in points.chunks(p * 1024) {
@@ -235,8 +238,8 @@ mod tests {
         let run = Run::new(0, 1).unwrap();
         let x: Vec<f32> = (0..60).map(|i| (i % 3) as f32 - 1.0).collect();
         let y: Vec<u32> = (0..60).map(|i| i % 3).collect();
-        let network = Network::fit(&x, 1, Aim::Classes(&y, 3), &Plan::default(), &run, "test", 0).unwrap();
-        for (class, scores) in network.say(&[-1.0, 0.0, 1.0], &run).unwrap().chunks_exact(3).enumerate() {
+        let network = Network::fit(&x, 1, Aim::Classes(&y, 3), &NetworkParams::default(), &run, "test", 0).unwrap();
+        for (class, scores) in network.predict(&[-1.0, 0.0, 1.0], &run).unwrap().chunks_exact(3).enumerate() {
             assert!((0..3).all(|other| scores[other] <= scores[class]), "{scores:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! Linear regression that finds its own regularisation: Bayesian ridge regression, from sums of products alone.
 
-use super::lad::Line;
+use super::lad::Linear;
 use crate::linalg::{Eigen, cholesky, cross, dot, eigen, gram, solve_cholesky};
 
 /// Both prior gamma distributions have this shape and rate.
@@ -81,7 +81,7 @@ impl Predictors {
 /// let line = penalised(&[-1.0, 0.0, 1.0], &[1.0, 5.0, 9.0], 2.0);
 /// assert!((line.weights[0] - 2.0).abs() < 1e-9 && (line.shift - 5.0).abs() < 1e-9);
 /// ```
-pub fn penalised(x: &[f64], y: &[f64], penalty: f64) -> Line {
+pub fn penalised(x: &[f64], y: &[f64], penalty: f64) -> Linear {
     let n = y.len().max(1) as f64;
     let p = x.len() / y.len().max(1);
     let centres: Vec<f64> = (0..p).map(|j| x.iter().skip(j).step_by(p).sum::<f64>() / n).collect();
@@ -99,7 +99,7 @@ pub fn penalised(x: &[f64], y: &[f64], penalty: f64) -> Line {
     let shift = centre - dot(&weights, &centres);
     let rest = |(row, y): (&[f64], &f64)| (y - shift - dot(&weights, row)).abs();
     let error = if p == 0 { 0.0 } else { x.chunks_exact(p).zip(y).map(rest).sum::<f64>() / n };
-    Line { weights, shift, error }
+    Linear { weights, intercept: shift, error }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A feature as the learners see it, and what is to be learnt of it.
 
+use m3impute_learners::Response;
 use m3impute_learners::scaler::Ruler;
 use serde::{Deserialize, Serialize};
 
@@ -15,17 +16,6 @@ pub struct Column {
     pub ruler: Ruler,
     /// Whether its numbers are taken as levels: the place of each among the distinct ones is its code.
     pub coded: bool,
-}
-
-/// What is learnt of a feature.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Task {
-    /// A number: the answer is its median, or its mean.
-    Number,
-    /// A number with few values, in rising order as the learners see them: the answer is the median.
-    Few(Vec<f32>),
-    /// A level of so many: the answer is the most likely.
-    Levels(usize),
 }
 
 impl Column {
@@ -69,62 +59,24 @@ impl Column {
         }
     }
 
-    /// What is learnt of it from so many observed cells; `few` says whether numbers with few values are learnt by chances.
-    pub fn task(&self, observed: usize, few: bool) -> Task {
+    /// What is predicted of it from so many observed cells; `few` says whether numbers with few values are learnt by the
+    /// probability of each.
+    pub fn response(&self, observed: usize, few: bool) -> Response {
         let known = &self.ruler.known;
         match self.levels() {
             0 if few && known.len() <= FEW && observed >= known.len() * FEW_TIMES => {
-                Task::Few(known.iter().map(|&v| self.ruler.read(v)).collect())
+                Response::Values(known.iter().map(|&v| self.ruler.read(v)).collect())
             }
-            0 => Task::Number,
-            levels => Task::Levels(levels),
+            0 => Response::Number,
+            levels => Response::Levels(levels),
         }
     }
 }
 
-impl Task {
-    /// The class of a value, where classes are learnt.
-    pub fn class(&self, value: f32) -> u32 {
-        match self {
-            Task::Number => 0,
-            Task::Few(values) => values.partition_point(|&v| v < value).min(values.len() - 1) as u32,
-            Task::Levels(levels) => (value as usize).min(levels - 1) as u32,
-        }
-    }
-
-    /// How many classes there are; 0 for numbers.
-    pub fn classes(&self) -> usize {
-        match self {
-            Task::Number => 0,
-            Task::Few(values) => values.len(),
-            Task::Levels(levels) => *levels,
-        }
-    }
-
-    /// The answer from the chances of the classes: the median of values, the most likely of levels.
-    pub fn answer(&self, chances: &[f32]) -> f32 {
-        match self {
-            Task::Number => chances[0],
-            Task::Few(values) => {
-                let half = chances.iter().sum::<f32>() / 2.0;
-                let mut below = 0.0;
-                let reached = chances.iter().position(|c| {
-                    below += c;
-                    below >= half
-                });
-                values[reached.unwrap_or(values.len() - 1)]
-            }
-            Task::Levels(_) => {
-                (0..chances.len()).reduce(|a, b| if chances[b] > chances[a] { b } else { a }).unwrap_or(0) as f32
-            }
-        }
-    }
-
-    /// How wrong an answer is: by how much, for numbers, or at all, for levels.
-    pub fn error(&self, truth: f32, answer: f32) -> f64 {
-        let apart = f64::from((truth - answer).abs());
-        if matches!(self, Task::Levels(_)) { f64::from(u8::from(apart > 0.0)) } else { apart }
-    }
+/// How wrong a point estimate is: by how much, for numbers, or at all, for levels.
+pub fn error(response: &Response, truth: f32, point: f32) -> f64 {
+    let apart = f64::from((truth - point).abs());
+    if matches!(response, Response::Levels(_)) { f64::from(u8::from(apart > 0.0)) } else { apart }
 }
 
 #[cfg(test)]
@@ -138,13 +90,5 @@ mod tests {
         assert!([10.0, 20.0, 30.0].iter().all(|&v| column.write(column.read(v)) == v));
         assert_eq!(column.read(24.0), 1.0);
         assert_eq!(Column::of(&[1.0, 2.0, 3.0, 4.0], 0, 4).levels(), 0);
-    }
-
-    #[test]
-    fn few_values_are_answered_by_their_median_and_levels_by_the_most_likely() {
-        let chances = [0.4, 0.3, 0.3];
-        assert_eq!(Task::Few(vec![0.0, 0.5, 1.0]).answer(&chances), 0.5);
-        assert_eq!(Task::Levels(3).answer(&chances), 0.0);
-        assert_eq!(Task::Few(vec![0.0, 0.5, 1.0]).class(0.5), 1);
     }
 }

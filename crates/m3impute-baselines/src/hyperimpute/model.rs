@@ -1,23 +1,25 @@
 //! What HyperImpute has learnt: one learner a feature.
 
 use super::column::Column;
-use super::recipe::Learner;
 use crate::in_turn::fill_in_turn;
 use m3impute_core::beliefs::Distributions;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::scaler::{Ruler, levels_of};
+use m3impute_learners::{FittedLearner, Response, Stored, restore};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// One learner a feature, and the order in which features are filled.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Learners {
     pub(super) rounds: usize,
     pub(super) columns: Vec<Column>, // [w]
     pub(super) order: Vec<usize>,
+    /// What is predicted of each feature. // [w]
+    pub(super) responses: Vec<Response>,
     /// None for features that there was no time for. // [w]
-    pub(super) learners: Vec<Option<Learner>>,
+    pub(super) learners: Vec<Option<Box<dyn FittedLearner>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +28,7 @@ struct State {
     order: Vec<usize>,
     /// Which numbers are taken as levels.
     coded: Vec<bool>,
+    responses: Vec<Response>,
     /// The kind of each feature's learner.
     learners: Vec<Option<String>>,
 }
@@ -53,6 +56,7 @@ impl MatrixModel for Learners {
             rounds: self.rounds,
             order: self.order.clone(),
             coded: self.columns.iter().map(|c| c.coded).collect(),
+            responses: self.responses.clone(),
             learners: kinds,
         };
         serde_json::to_value(state).unwrap_or_default()
@@ -66,7 +70,10 @@ impl MatrixModel for Learners {
             return Err(Error::damaged("`order`: not each feature once"));
         }
         let (shape, starts) = file.f32s("start")?;
-        let fits = state.coded.len() == width && state.learners.len() == width && shape == [width];
+        let fits = state.coded.len() == width
+            && state.learners.len() == width
+            && state.responses.len() == width
+            && shape == [width];
         if !fits || state.rounds > 1000 {
             return Err(Error::damaged(format!("the state does not fit {width} features")));
         }
@@ -86,9 +93,20 @@ impl MatrixModel for Learners {
         let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
         let mut learners = Vec::with_capacity(width);
         for (f, kind) in state.learners.iter().enumerate() {
-            let learner = kind.as_ref().map(|kind| Learner::restore(file, &format!("{f}."), kind, f, &levels));
-            learners.push(learner.transpose()?);
+            let (prefix, response) = (format!("{f}."), &state.responses[f]);
+            let fits = match response {
+                Response::Levels(count) => *count == levels[f],
+                Response::Values(values) => {
+                    levels[f] == 0 && !values.is_empty() && values.iter().all(|v| v.is_finite())
+                }
+                Response::Number => levels[f] == 0,
+            };
+            if !fits {
+                return Err(Error::damaged(format!("what is predicted of feature {f}")));
+            }
+            let stored = Stored { file, prefix: &prefix, feature: f, levels: &levels, flags: &levels, response };
+            learners.push(kind.as_ref().map(|kind| restore(kind, &stored)).transpose()?);
         }
-        Ok(Learners { rounds: state.rounds, columns, order: state.order, learners })
+        Ok(Learners { rounds: state.rounds, columns, order: state.order, responses: state.responses, learners })
     }
 }

@@ -5,10 +5,11 @@
 //! before. All of that is as it was.
 
 use super::HyperImputeParams;
-use super::column::{Column, Task};
-use super::recipe::{Effort, Learner, Recipe};
+use super::candidates::{self, Candidate, Effort};
+use super::column::Column;
 use super::state::State;
 use m3impute_core::{Encoded, RandomStream, Result, Run};
+use m3impute_learners::{FittedLearner, Response, Stream};
 use rand::Rng;
 use rayon::prelude::*;
 
@@ -26,8 +27,8 @@ const SETTLED_AFTER: usize = 10;
 pub struct Outcome {
     pub state: State,
     /// What filled each feature last. // [w]
-    pub learners: Vec<Option<Learner>>,
-    pub recipes: Vec<Option<Recipe>>,
+    pub learners: Vec<Option<Box<dyn FittedLearner>>>,
+    pub chosen: Vec<Option<&'static Candidate>>,
     /// The order of the last iteration.
     pub order: Vec<usize>,
     pub notes: Vec<String>,
@@ -41,61 +42,61 @@ pub fn iterate(
     params: &HyperImputeParams,
     data: &Encoded,
     columns: &[Column],
-    tasks: &[Task],
+    responses: &[Response],
     open: &[usize],
     run: &mut Run,
 ) -> Result<Outcome> {
     let w = columns.len();
-    let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
     let mut out = Outcome {
         state: State::start(data, columns),
         learners: (0..w).map(|_| None).collect(),
-        recipes: vec![None; w],
+        chosen: vec![None; w],
         order: open.to_vec(),
         notes: Vec::new(),
     };
-    let candidates = |f: usize| -> Vec<Recipe> {
-        let mut all = vec![Recipe::PublishedForest, Recipe::PublishedLine];
+    let candidates = |f: usize| -> Vec<&'static Candidate> {
+        let mut all = vec![&candidates::PUBLISHED_FOREST, &candidates::PUBLISHED_LINE];
         if out_of(data, f) >= ALL_FROM {
-            all.extend([Recipe::PublishedBoosting, Recipe::PublishedConstant]);
+            all.extend([&candidates::PUBLISHED_BOOSTING, &candidates::PUBLISHED_CONSTANT]);
             if params.network {
-                all.push(Recipe::PublishedNetwork);
+                all.push(&candidates::PUBLISHED_NETWORK);
             }
         }
         all
     };
     let effort = Effort { trees: params.trees, steps: params.steps, rounds: None };
-    let mut winners: Vec<Option<(f64, Recipe)>> = vec![None; w];
+    let mut winners: Vec<Option<(f64, &'static Candidate)>> = vec![None; w];
     let (mut best, mut worse) = (f64::NEG_INFINITY, 0);
     for iteration in 0..params.sweeps {
         let old = out.state.x().to_vec();
         let mut rng = RandomStream::new(run.rng("hyperimpute order", iteration as u64).next_u64());
         rng.shuffle_front(&mut out.order, open.len());
-        let mut chosen: Vec<(bool, Recipe)> = Vec::new();
+        let mut chosen: Vec<(bool, &'static Candidate)> = Vec::new();
         let mut total = 0.0;
         for at in 0..open.len() {
             let f = out.order[at];
             run.report("iterations", (iteration * open.len() + at) as u64, (params.sweeps * open.len()) as u64, "");
-            let classes = tasks[f].classes() > 0;
+            let classes = responses[f].classes() > 0;
             let borrowed = chosen.iter().find(|c| c.0 == classes && chosen.iter().filter(|d| d == c).count() > 1);
-            let recipe = if let Some(&(_, recipe)) = borrowed {
-                recipe
+            let candidate = if let Some(&(_, candidate)) = borrowed {
+                candidate
             } else {
-                let scores = scores(&out.state, f, &tasks[f], &levels, &candidates(f), &effort, run)?;
+                let scores = scores(&out.state, f, &responses[f], &candidates(f), &effort, run)?;
                 let mut highest = f64::NEG_INFINITY;
-                for (recipe, score) in candidates(f).into_iter().zip(scores) {
+                for (candidate, score) in candidates(f).into_iter().zip(scores) {
                     highest = highest.max(score);
                     if winners[f].is_none_or(|w| score > w.0) {
-                        winners[f] = Some((score, recipe));
+                        winners[f] = Some((score, candidate));
                     }
                 }
                 total += if highest.is_finite() { highest } else { 0.0 };
-                winners[f].map_or(Recipe::PublishedLine, |w| w.1)
+                winners[f].map_or(&candidates::PUBLISHED_LINE, |w| w.1)
             };
-            chosen.push((classes, recipe));
-            let scene = out.state.scene(f, &tasks[f], &levels, &out.state.shown[f]);
+            chosen.push((classes, candidate));
+            let task = out.state.task(f, &responses[f], &out.state.shown[f]);
             let index = (iteration * w + f) as u64;
-            let Some(learner) = recipe.fit(&scene, &effort, run, "hyperimpute fit", index)? else {
+            let Some(learner) = candidate.fit(&task, &effort, run, Stream { purpose: "hyperimpute fit", index })?
+            else {
                 out.notes.push(format!(
                     "the time was up in iteration {} of at most {}: its last {} columns keep the answers of before",
                     iteration + 1,
@@ -104,9 +105,9 @@ pub fn iterate(
                 ));
                 return Ok(out);
             };
-            out.state.fill(f, &learner, run)?;
+            out.state.fill(f, learner.as_ref(), run)?;
             out.learners[f] = Some(learner);
-            out.recipes[f] = Some(recipe);
+            out.chosen[f] = Some(candidate);
         }
         let rows = old.chunks_exact(w).zip(out.state.x().chunks_exact(w));
         let change = rows.map(|(a, b)| a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f32>()).fold(0.0, f32::max);
@@ -130,9 +131,8 @@ fn out_of(data: &Encoded, f: usize) -> usize {
 fn scores(
     state: &State,
     f: usize,
-    task: &Task,
-    levels: &[usize],
-    candidates: &[Recipe],
+    response: &Response,
+    candidates: &[&'static Candidate],
     effort: &Effort,
     run: &Run,
 ) -> Result<Vec<f64>> {
@@ -146,19 +146,21 @@ fn scores(
         return Ok(vec![0.0; candidates.len()]);
     }
     let (first, second) = rows.split_at(rows.len() / 2);
-    let jobs: Vec<(Recipe, &[u32], &[u32])> =
+    let jobs: Vec<(&'static Candidate, &[u32], &[u32])> =
         candidates.iter().flat_map(|&c| [(c, first, second), (c, second, first)]).collect();
-    let job = |&(recipe, learnt_from, held): &(Recipe, &[u32], &[u32])| -> Result<f64> {
+    let job = |&(candidate, learnt_from, held): &(&'static Candidate, &[u32], &[u32])| -> Result<f64> {
         let mut learnt_from = learnt_from.to_vec();
         learnt_from.sort_unstable();
-        let scene = state.scene(f, task, levels, &learnt_from);
-        let Some(learner) = recipe.fit(&scene, effort, run, "hyperimpute score", f as u64)? else {
+        let task = state.task(f, response, &learnt_from);
+        let Some(learner) =
+            candidate.fit(&task, effort, run, Stream { purpose: "hyperimpute score", index: f as u64 })?
+        else {
             return Ok(f64::NEG_INFINITY);
         };
-        let truth: Vec<f32> = held.iter().map(|&i| state.x()[i as usize * levels.len() + f]).collect();
-        Ok(match task.classes() {
+        let truth: Vec<f32> = held.iter().map(|&i| task.truth(i)).collect();
+        Ok(match response.classes() {
             0 => r_squared(&truth, &learner.predict(state.x(), held, run)?),
-            classes => area_under_curve(&truth, &learner.scores(state.x(), held, classes, run)?, classes),
+            classes => area_under_curve(&truth, &learner.predict_distribution(state.x(), held, run)?, classes),
         })
     };
     let done: Vec<f64> = run.install(|| jobs.par_iter().with_max_len(1).map(job).collect::<Result<_>>())?;

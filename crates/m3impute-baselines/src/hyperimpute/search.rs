@@ -6,11 +6,12 @@
 //! part in its answer. The sweeps go on until the hidden cells are met no better.
 
 use super::HyperImputeParams;
-use super::column::{Column, Task};
-use super::recipe::{Effort, Learner, Recipe};
+use super::candidates::{self, Candidate, Effort};
+use super::column::{Column, error};
 use super::state::State;
 use crate::heldout::{HeldOut, hold_out};
 use m3impute_core::{Encoded, RandomStream, Result, Run};
+use m3impute_learners::{FittedLearner, Response, Stream};
 use rand::Rng;
 use rayon::prelude::*;
 
@@ -35,7 +36,7 @@ const SEARCH_FROM: usize = 20;
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The recipe of each feature, with the rounds that boosting takes. // [w]
-    pub recipes: Vec<(Recipe, Option<usize>)>,
+    pub chosen: Vec<(&'static Candidate, Option<usize>)>,
     /// The error of each feature on hidden cells, by what it was chosen: none where it was not searched. // [w]
     pub errors: Vec<Option<f64>>,
     /// How often the columns are gone through.
@@ -53,24 +54,24 @@ struct Chain {
 
 /// What a candidate did in all chains.
 struct Trial {
-    recipe: Recipe,
+    candidate: &'static Candidate,
     /// On so many hidden cells.
     cells: usize,
     error: f64,
-    learners: Vec<Learner>,
+    learners: Vec<Box<dyn FittedLearner>>,
 }
 
 impl Trial {
     /// The smallest of eight errors on a few cells is small by luck, too: another learner must beat extremely random
     /// trees by more than that.
     fn handicapped(&self) -> f64 {
-        let steady = matches!(self.recipe, Recipe::Extra | Recipe::ExtraLarge);
+        let steady = [&candidates::EXTRA, &candidates::EXTRA_LARGE].contains(&self.candidate);
         let luck = if steady { 0.0 } else { LUCK / (self.cells.max(1) as f64).sqrt() };
         self.error * (1.0 + luck)
     }
 
     fn rounds(&self) -> Option<usize> {
-        let rounds: Vec<usize> = self.learners.iter().filter_map(Learner::rounds).collect();
+        let rounds: Vec<usize> = self.learners.iter().filter_map(|learner| learner.rounds()).collect();
         let mean = rounds.iter().sum::<usize>() / rounds.len().max(1);
         (!rounds.is_empty()).then_some(mean.max(1))
     }
@@ -84,29 +85,28 @@ pub fn search(
     params: &HyperImputeParams,
     data: &Encoded,
     columns: &[Column],
-    tasks: &[Task],
+    responses: &[Response],
     open: &[usize],
     run: &mut Run,
 ) -> Result<Found> {
     let w = columns.len();
     let mut found = Found {
-        recipes: vec![(Recipe::Extra, None); w],
+        chosen: vec![(&candidates::EXTRA, None); w],
         errors: vec![None; w],
         sweeps: if open.len() > 1 { params.sweeps.min(2) } else { 1 },
         notes: Vec::new(),
     };
     let candidates = params.candidates();
-    if let Some(&first) = candidates.first().filter(|_| !candidates.contains(&Recipe::Extra)) {
-        found.recipes = vec![(first, None); w];
+    if let Some(&first) = candidates.first().filter(|_| !candidates.contains(&&candidates::EXTRA)) {
+        found.chosen = vec![(first, None); w];
     }
     let searched: Vec<usize> =
         open.iter().copied().filter(|&f| data.rows - data.missing_in(f) >= SEARCH_FROM && w > 1).collect();
     if searched.is_empty() || candidates.len() < 2 {
         return Ok(found);
     }
-    let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
     let mut chains: Vec<Chain> = (0..params.folds_for(data.rows)).map(|k| Chain::new(data, columns, k, run)).collect();
-    let mut kept: Vec<Vec<Recipe>> = vec![candidates; w];
+    let mut kept: Vec<Vec<&'static Candidate>> = vec![candidates; w];
     let reserved = run.time_left().map(|t| t.mul_f64(1.0 - SEARCH_SHARE));
     let mut before: Option<(f64, Found)> = None;
     let most = if open.len() > 1 { params.sweeps } else { 1 };
@@ -120,14 +120,14 @@ pub fn search(
             let mut trials = if run.is_down_to(reserved) {
                 None
             } else {
-                trials(&chains, &kept[f], f, &tasks[f], &levels, params, run, index)?
+                trials(&chains, &kept[f], f, &responses[f], params, run, index)?
             };
             let Some(trials) = &mut trials else {
                 let left = searched.len() - at;
                 if sweep == 0 {
                     now.notes.push(format!(
                         "the time for the search was up: {left} columns get {} without one",
-                        now.recipes[f].0.name()
+                        now.chosen[f].0.name
                     ));
                 } else if let Some((_, best)) = before {
                     now = best;
@@ -138,12 +138,12 @@ pub fn search(
             trials.sort_by(|a, b| a.handicapped().total_cmp(&b.handicapped()));
             let best = &trials[0];
             for (chain, learner) in chains.iter_mut().zip(&best.learners) {
-                chain.state.fill(f, learner, run)?;
+                chain.state.fill(f, learner.as_ref(), run)?;
             }
-            now.recipes[f] = (best.recipe, best.rounds());
+            now.chosen[f] = (best.candidate, best.rounds());
             now.errors[f] = Some(best.error);
-            total += best.error / tasks[f].typical_error(&chains[0].hidden[f], &columns[f]);
-            kept[f] = trials.iter().take(KEPT).map(|t| t.recipe).collect();
+            total += best.error / baseline_error(&responses[f], &chains[0].hidden[f], &columns[f]);
+            kept[f] = trials.iter().take(KEPT).map(|t| t.candidate).collect();
         }
         now.sweeps = sweep + 1;
         match &before {
@@ -160,10 +160,9 @@ pub fn search(
 #[allow(clippy::too_many_arguments)]
 fn trials(
     chains: &[Chain],
-    candidates: &[Recipe],
+    candidates: &[&'static Candidate],
     f: usize,
-    task: &Task,
-    levels: &[usize],
+    response: &Response,
     params: &HyperImputeParams,
     run: &Run,
     index: u64,
@@ -172,23 +171,24 @@ fn trials(
         (0..candidates.len()).flat_map(|c| (0..chains.len()).map(move |k| (c, k))).collect();
     let effort = Effort { trees: params.trees.min(50), steps: params.steps, rounds: None };
     let rows: Vec<Vec<u32>> = chains.iter().map(|chain| sample(&chain.state.shown[f], run, index)).collect();
-    let job = |&(c, k): &(usize, usize)| -> Result<Option<(f64, Learner)>> {
+    let job = |&(c, k): &(usize, usize)| -> Result<Option<(f64, Box<dyn FittedLearner>)>> {
         let chain = &chains[k];
-        let scene = chain.state.scene(f, task, levels, &rows[k]);
+        let task = chain.state.task(f, response, &rows[k]);
         let index = index + k as u64;
-        let Some(learner) = candidates[c].fit(&scene, &effort, run, candidates[c].name(), index)? else {
+        let Some(learner) = candidates[c].fit(&task, &effort, run, Stream { purpose: candidates[c].name, index })?
+        else {
             return Ok(None);
         };
         let (rows, truth): (Vec<u32>, Vec<f32>) = chain.hidden[f].iter().copied().unzip();
         let answers = learner.predict(chain.state.x(), &rows, run)?;
-        let error = truth.iter().zip(answers).map(|(&t, a)| task.error(t, a)).sum();
+        let error = truth.iter().zip(answers).map(|(&t, a)| error(response, t, a)).sum();
         Ok(Some((error, learner)))
     };
-    let done: Vec<Option<(f64, Learner)>> =
+    let done: Vec<Option<(f64, Box<dyn FittedLearner>)>> =
         run.install(|| jobs.par_iter().with_max_len(1).map(job).collect::<Result<_>>())?;
     let cells: usize = chains.iter().map(|chain| chain.hidden[f].len()).sum();
     let mut trials: Vec<Trial> =
-        candidates.iter().map(|&recipe| Trial { recipe, cells, error: 0.0, learners: Vec::new() }).collect();
+        candidates.iter().map(|&candidate| Trial { candidate, cells, error: 0.0, learners: Vec::new() }).collect();
     for (&(c, _), done) in jobs.iter().zip(done) {
         let Some((error, learner)) = done else { return Ok(None) };
         trials[c].error += error / cells.max(1) as f64;
@@ -223,10 +223,8 @@ impl Chain {
     }
 }
 
-impl Task {
-    /// The error of the same answer for all, so that columns weigh alike.
-    fn typical_error(&self, hidden: &[(u32, f32)], column: &Column) -> f64 {
-        let wrong = |&(_, truth): &(u32, f32)| self.error(truth, column.ruler.start);
-        (hidden.iter().map(wrong).sum::<f64>() / hidden.len().max(1) as f64).max(1e-3)
-    }
+/// The error of the initial imputation, so that columns weigh alike.
+fn baseline_error(response: &Response, hidden: &[(u32, f32)], column: &Column) -> f64 {
+    let wrong = |&(_, truth): &(u32, f32)| error(response, truth, column.ruler.start);
+    (hidden.iter().map(wrong).sum::<f64>() / hidden.len().max(1) as f64).max(1e-3)
 }

@@ -1,16 +1,14 @@
-//! A table while its holes are filled again and again.
+//! A table while its missing cells are filled again and again.
 
-use super::column::{Column, Task};
-use super::recipe::{Learner, Scene};
+use super::column::Column;
 use m3impute_core::{Encoded, Result, Run};
-use m3impute_learners::boosting::Inputs;
 use m3impute_learners::forest::Frame;
+use m3impute_learners::{FittedLearner, Response, Task};
 
-/// A table without holes, as every learner wants it, and where its holes were.
+/// A completed table, and where its missing cells are.
 #[derive(Clone, Debug)]
 pub struct State {
     frame: Frame,
-    inputs: Inputs,
     /// The rows in which a feature is observed, and in which it is not. // [w]
     pub shown: Vec<Vec<u32>>,
     /// See `shown`. // [w]
@@ -18,7 +16,7 @@ pub struct State {
 }
 
 impl State {
-    /// The table with what its columns start with in the holes.
+    /// The table with the initial imputation of its columns.
     pub fn start(data: &Encoded, columns: &[Column]) -> State {
         let w = data.width();
         let levels: Vec<usize> = columns.iter().map(Column::levels).collect();
@@ -26,8 +24,7 @@ impl State {
             data.x.chunks_exact(w).flat_map(|row| columns.iter().zip(row).map(|(c, &v)| c.read(v))).collect();
         let (shown, holes) =
             (0..w).map(|f| (0..data.rows as u32).partition(|&i| data.observed[i as usize * w + f])).unzip();
-        let inputs = Inputs::of_rows(&x, &levels);
-        State { frame: Frame::new(x, &levels), inputs, shown, holes }
+        State { frame: Frame::new(x, &levels), shown, holes }
     }
 
     /// The numbers, row by row.
@@ -35,19 +32,18 @@ impl State {
         self.frame.x()
     }
 
-    /// What is to be learnt of feature `f`, from these rows.
-    pub fn scene<'a>(&'a self, f: usize, task: &'a Task, levels: &'a [usize], rows: &'a [u32]) -> Scene<'a> {
-        Scene { frame: &self.frame, inputs: &self.inputs, levels, f, task, rows }
+    /// What is to be learnt of a feature, from these rows.
+    pub fn task<'a>(&'a self, feature: usize, response: &'a Response, rows: &'a [u32]) -> Task<'a> {
+        Task { frame: &self.frame, feature, response, rows }
     }
 
-    /// Puts a learner's answers into the holes of a feature.
+    /// Puts a learner's predictions into the missing cells of a feature.
     ///
     /// # Errors
     /// When the run is cancelled.
-    pub fn fill(&mut self, f: usize, learner: &Learner, run: &Run) -> Result<()> {
-        let answers = learner.predict(self.frame.x(), &self.holes[f], run)?;
-        self.frame.set(f, &self.holes[f], &answers);
-        self.inputs.replace(f, self.frame.column(f).collect());
+    pub fn fill(&mut self, f: usize, learner: &dyn FittedLearner, run: &Run) -> Result<()> {
+        let predicted = learner.predict(self.frame.x(), &self.holes[f], run)?;
+        self.frame.set(f, &self.holes[f], &predicted);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use m3impute_core::beliefs::Distributions;
 use m3impute_core::{Encoded, Error, HeldOut, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::forest::Forest;
 use m3impute_learners::kernel::KernelRegression;
-use m3impute_learners::lad::Line;
+use m3impute_learners::lad::Linear as Line;
 use m3impute_learners::scaler::Ruler;
 use m3impute_nn::{Matrix, Params};
 use serde::{Deserialize, Serialize};

@@ -11,9 +11,9 @@ use super::columns::Column;
 use super::grid::Grid;
 use m3impute_core::sample_rows;
 use m3impute_core::{Result, Run};
-use m3impute_learners::forest::{Aggregate, Forest, Frame, Plan};
+use m3impute_learners::forest::{Aggregate, Forest, ForestParams as Plan, Frame};
 use m3impute_learners::kernel::KernelRegression;
-use m3impute_learners::lad::Line;
+use m3impute_learners::lad::Linear as Line;
 use m3impute_learners::tree::Growth;
 use serde::{Deserialize, Serialize};
 

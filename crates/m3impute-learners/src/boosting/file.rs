@@ -13,6 +13,7 @@ impl Boosting {
         let wholes = |values: Vec<u32>| Tensor::U32(vec![values.len()], values);
         put("orders", floats(self.orders.concat()));
         put("base", floats(self.base.clone()));
+        put("watched_loss", floats(vec![self.watched_loss]));
         put("thresholds", floats(self.nodes.iter().map(|n| n.threshold).collect()));
         put("roots", wholes(self.roots.clone()));
         put("features", wholes(self.nodes.iter().map(|n| n.feature).collect()));
@@ -72,6 +73,7 @@ impl Boosting {
                 return Err(damaged("a tree without an end"));
             }
         }
+        let [watched_loss] = *floats("watched_loss")? else { return Err(damaged("its loss")) };
         let mut flat = floats("orders")?;
         if flat.len() != levels.iter().sum::<usize>() {
             return Err(damaged("the order of levels"));
@@ -82,6 +84,14 @@ impl Boosting {
             orders.push(order.to_vec());
             flat = rest;
         }
-        Ok(Boosting { classes, base: base.to_vec(), orders, roots: roots.to_vec(), nodes, curve: Vec::new() })
+        Ok(Boosting {
+            classes,
+            base: base.to_vec(),
+            orders,
+            roots: roots.to_vec(),
+            nodes,
+            curve: Vec::new(),
+            watched_loss,
+        })
     }
 }

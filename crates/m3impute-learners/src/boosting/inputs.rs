@@ -19,7 +19,7 @@ struct Binned {
     bins: Bins,
     /// The bin of each row; as many as there are bins where it is missing. // [n]
     codes: Vec<u8>,
-    /// The levels as they are, which each lesson puts in its own order; empty for numbers.
+    /// The levels as they are, which each task puts in its own order; empty for numbers.
     raw: Vec<f32>,
 }
 
@@ -66,7 +66,7 @@ fn binned(column: &[f32]) -> (Bins, Vec<u8>) {
 
 /// What is to be learnt, and from which rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Lesson<'a> {
+pub struct BoostingTask<'a> {
     /// What is seen.
     pub inputs: &'a Inputs,
     /// A feature that is not looked at: the one that is learnt.
@@ -81,7 +81,7 @@ pub struct Lesson<'a> {
     pub watch: &'a [u32],
 }
 
-/// The features of a lesson: levels have an order, and the one that is learnt is gone.
+/// The features of a task: levels have an order, and the one that is learnt is gone.
 pub(super) struct Prepared<'a> {
     /// The place of each feature in a row. // [p]
     pub features: Vec<u32>,
@@ -94,27 +94,26 @@ pub(super) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    pub fn of(lesson: &Lesson<'a>) -> Prepared<'a> {
+    pub fn of(task: &BoostingTask<'a>) -> Prepared<'a> {
         let mut prepared = Prepared {
             features: Vec::new(),
             codes: Vec::new(),
             bins: Vec::new(),
             offsets: vec![0],
-            orders: Vec::with_capacity(lesson.inputs.width()),
+            orders: Vec::with_capacity(task.inputs.width()),
         };
-        for (f, column) in lesson.inputs.columns.iter().enumerate() {
-            let learnt = lesson.leave_out == Some(f);
+        for (f, column) in task.inputs.columns.iter().enumerate() {
+            let learnt = task.leave_out == Some(f);
             let (bins, codes) = if column.levels == 0 {
                 prepared.orders.push(Vec::new());
                 (Cow::Borrowed(&column.bins), Cow::Borrowed(column.codes.as_slice()))
             } else {
-                let known: Vec<u32> =
-                    lesson.rows.iter().copied().filter(|&i| !column.raw[i as usize].is_nan()).collect();
+                let known: Vec<u32> = task.rows.iter().copied().filter(|&i| !column.raw[i as usize].is_nan()).collect();
                 let order = if learnt || known.is_empty() {
                     vec![0.0; column.levels]
                 } else {
                     let codes: Vec<usize> = column.raw.iter().map(|&v| v as usize).collect();
-                    level_order(&codes, column.levels, &known, lesson.target)
+                    level_order(&codes, column.levels, &known, task.target)
                 };
                 let ordered: Vec<f32> = column.raw.iter().map(|&v| place(v, &order)).collect();
                 prepared.orders.push(order);

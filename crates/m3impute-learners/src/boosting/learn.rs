@@ -1,8 +1,8 @@
 //! The rounds of boosting: slopes of the loss, a tree for each output, and when to stop.
 
 use super::grow::{Branch, Grown, Limits, grow};
-use super::inputs::{Lesson, Prepared};
-use super::{Boosting, Loss, Plan};
+use super::inputs::{BoostingTask, Prepared};
+use super::{Boosting, BoostingParams, Loss};
 use crate::softmax::softmax;
 use crate::tree::Target;
 use m3impute_core::{RandomStream, Result, Run};
@@ -12,12 +12,12 @@ use rayon::prelude::*;
 const LEAST_GAIN: f64 = 1e-7;
 
 /// The rows to learn from, and those to watch.
-pub(super) fn parted(lesson: &Lesson<'_>, plan: &Plan, rng: &mut RandomStream) -> (Vec<u32>, Vec<u32>) {
-    if plan.patience.is_none() || !lesson.watch.is_empty() {
-        return (lesson.rows.to_vec(), lesson.watch.to_vec());
+pub(super) fn parted(task: &BoostingTask<'_>, params: &BoostingParams, rng: &mut RandomStream) -> (Vec<u32>, Vec<u32>) {
+    if params.patience.is_none() || !task.watch.is_empty() {
+        return (task.rows.to_vec(), task.watch.to_vec());
     }
-    let mut rows = lesson.rows.to_vec();
-    let watched = (rows.len() as f32 * plan.watched) as usize;
+    let mut rows = task.rows.to_vec();
+    let watched = (rows.len() as f32 * params.watched) as usize;
     rng.shuffle_front(&mut rows, watched);
     let mut watch: Vec<u32> = rows.drain(..watched).collect();
     rows.sort_unstable();
@@ -33,7 +33,7 @@ pub(super) fn sigmoid(score: f64) -> f64 {
 pub(super) struct Learning<'a> {
     target: Target<'a>,
     weights: Option<&'a [f32]>,
-    plan: &'a Plan,
+    params: &'a BoostingParams,
     prepared: &'a Prepared<'a>,
     rows: Vec<u32>,
     watch: Vec<u32>,
@@ -46,17 +46,17 @@ pub(super) struct Learning<'a> {
 
 impl<'a> Learning<'a> {
     pub fn start(
-        lesson: &Lesson<'a>,
-        plan: &'a Plan,
+        task: &BoostingTask<'a>,
+        params: &'a BoostingParams,
         prepared: &'a Prepared<'a>,
         rows: Vec<u32>,
         watch: Vec<u32>,
     ) -> Learning<'a> {
-        let weight = |i: u32| lesson.weights.map_or(1.0, |w| f64::from(w[i as usize]));
-        let (n, classes, base) = match lesson.target {
+        let weight = |i: u32| task.weights.map_or(1.0, |w| f64::from(w[i as usize]));
+        let (n, classes, base) = match task.target {
             Target::Numbers(y) => {
                 let values: Vec<(f32, f64)> = rows.iter().map(|&i| (y[i as usize], weight(i))).collect();
-                let base = if plan.loss == Loss::Absolute { median(values) } else { mean(&values) };
+                let base = if params.loss == Loss::Absolute { median(values) } else { mean(&values) };
                 (y.len(), 0, vec![base])
             }
             Target::Classes(y, classes) => {
@@ -73,9 +73,9 @@ impl<'a> Learning<'a> {
             }
         };
         Learning {
-            target: lesson.target,
-            weights: lesson.weights,
-            plan,
+            target: task.target,
+            weights: task.weights,
+            params,
             prepared,
             rows,
             watch,
@@ -88,6 +88,7 @@ impl<'a> Learning<'a> {
                 roots: Vec::new(),
                 nodes: Vec::new(),
                 curve: Vec::new(),
+                watched_loss: 0.0,
             },
         }
     }
@@ -97,24 +98,28 @@ impl<'a> Learning<'a> {
     }
 
     pub fn go(&mut self, run: &Run, rng: &mut RandomStream) -> Result<()> {
-        let plan = self.plan;
-        let watches = plan.patience.is_some() && !self.watch.is_empty();
+        let params = self.params;
+        let watches = params.patience.is_some() && !self.watch.is_empty();
         let mut best = (f64::INFINITY, 0);
         if watches {
             best.0 = self.loss();
             self.model.curve.push(best.0);
         }
-        let limits =
-            Limits { max_leaves: plan.max_leaves, max_depth: plan.max_depth, min_leaf: plan.min_leaf, l2: plan.l2 };
+        let limits = Limits {
+            max_leaves: params.max_leaves,
+            max_depth: params.max_depth,
+            min_leaf: params.min_leaf,
+            l2: params.l2,
+        };
         let p = self.prepared.features.len();
-        let most = ((p as f32 * plan.features).ceil() as usize).clamp(1, p.max(1));
-        for round in 1..=plan.rounds {
+        let most = ((p as f32 * params.features).ceil() as usize).clamp(1, p.max(1));
+        for round in 1..=params.rounds {
             run.check()?;
             if run.is_spent() || p == 0 || self.rows.is_empty() {
                 break;
             }
-            let rows: Vec<u32> = if plan.rows < 1.0 {
-                self.rows.iter().copied().filter(|_| rng.unit() < plan.rows).collect()
+            let rows: Vec<u32> = if params.rows < 1.0 {
+                self.rows.iter().copied().filter(|_| rng.unit() < params.rows).collect()
             } else {
                 self.rows.clone()
             };
@@ -140,7 +145,7 @@ impl<'a> Learning<'a> {
                 self.model.curve.push(loss);
                 if loss < best.0 - LEAST_GAIN * best.0.abs() {
                     best = (loss, round);
-                } else if plan.patience.is_some_and(|patience| round - best.1 >= patience) {
+                } else if params.patience.is_some_and(|patience| round - best.1 >= patience) {
                     break;
                 }
             }
@@ -160,7 +165,7 @@ impl<'a> Learning<'a> {
                 let rest = |i: u32| y[i as usize] - scores[i as usize];
                 // Cuts follow the rests, but beyond nine tenths of them only their sign: by the bare sign trees learn
                 // slowly, and by the rests alone they follow outliers.
-                let large = match self.plan.loss {
+                let large = match self.params.loss {
                     Loss::Squared => None,
                     Loss::Absolute => {
                         let mut sizes: Vec<f32> = self.rows.iter().map(|&i| rest(i).abs()).collect();
@@ -206,13 +211,13 @@ impl<'a> Learning<'a> {
 
     /// What each leaf adds; 0 for branches that are no leaves.
     fn leaf_values(&self, grown: &Grown, output: usize) -> Vec<f32> {
-        let (rate, l2) = (self.plan.rate, self.plan.l2);
+        let (rate, l2) = (self.params.rate, self.params.l2);
         let value = |branch: &Branch| -> f32 {
             // A tree without a cut has learnt nothing but which rows it saw.
             if branch.fork.is_some() || grown.branches.len() == 1 {
                 return 0.0;
             }
-            if let (Target::Numbers(y), Loss::Absolute) = (self.target, self.plan.loss) {
+            if let (Target::Numbers(y), Loss::Absolute) = (self.target, self.params.loss) {
                 let rests: Vec<(f32, f64)> = grown.rows[branch.from..branch.to]
                     .iter()
                     .map(|&i| (y[i as usize] - self.scores[output][i as usize], f64::from(self.weight(i))))
@@ -227,7 +232,7 @@ impl<'a> Learning<'a> {
 
     fn move_scores(&mut self, grown: &Grown, values: &[f32], output: usize) {
         let scores = &mut self.scores[output];
-        if self.plan.rows < 1.0 {
+        if self.params.rows < 1.0 {
             for &i in &self.rows {
                 scores[i as usize] += values[grown.leaf(self.prepared, i as usize)];
             }
@@ -250,7 +255,7 @@ impl<'a> Learning<'a> {
             let loss = match self.target {
                 Target::Numbers(y) => {
                     let rest = f64::from(y[at] - self.scores[0][at]);
-                    if self.plan.loss == Loss::Absolute { rest.abs() } else { rest * rest }
+                    if self.params.loss == Loss::Absolute { rest.abs() } else { rest * rest }
                 }
                 Target::Classes(y, 2) => {
                     let score = f64::from(self.scores[0][at]);

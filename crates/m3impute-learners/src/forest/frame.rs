@@ -1,6 +1,8 @@
 //! A completed table, binned for trees.
 
 use crate::binning::{Bins, MAX_BINS};
+use crate::boosting::Inputs;
+use std::sync::OnceLock;
 
 /// A table without missing cells, binned for trees; levels are their codes.
 #[derive(Clone, Debug)]
@@ -8,6 +10,11 @@ pub struct Frame {
     pub(super) width: usize,
     x: Vec<f32>, // [n, w]
     pub(super) columns: Vec<Binned>,
+    levels: Vec<usize>,
+    /// Whether the last code of a feature with levels stands for all that are not known by name.
+    has_other: bool,
+    /// The same table as boosting sees it, made when it is asked for.
+    inputs: OnceLock<Inputs>,
 }
 
 #[derive(Clone, Debug)]
@@ -24,9 +31,35 @@ impl Frame {
         let width = levels.len();
         let columns =
             levels.iter().map(|&levels| Binned { levels, bins: Bins::default(), codes: Vec::new() }).collect();
-        let mut frame = Frame { width, x, columns };
+        let (levels, inputs) = (levels.to_vec(), OnceLock::new());
+        let mut frame = Frame { width, x, columns, levels, has_other: false, inputs };
         (0..width).for_each(|f| frame.bin(f));
         frame
+    }
+
+    /// The same, where the last code of every feature with levels stands for all levels that are not known by name.
+    pub fn with_other_level(x: Vec<f32>, levels: &[usize]) -> Frame {
+        Frame { has_other: true, ..Frame::new(x, levels) }
+    }
+
+    /// How many features.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many levels each feature has; 0 for numbers.
+    pub fn levels(&self) -> &[usize] {
+        &self.levels
+    }
+
+    /// How many levels of each feature are known by name, and have a flag of their own in a design matrix.
+    pub fn flags(&self) -> Vec<usize> {
+        self.levels.iter().map(|levels| levels.saturating_sub(usize::from(self.has_other))).collect()
+    }
+
+    /// The table as boosting sees it.
+    pub fn inputs(&self) -> &Inputs {
+        self.inputs.get_or_init(|| Inputs::of_rows(&self.x, &self.levels))
     }
 
     /// How many rows.
@@ -50,6 +83,10 @@ impl Frame {
             self.x[i as usize * self.width + f] = value;
         }
         self.bin(f);
+        let column = self.column(f).collect();
+        if let Some(inputs) = self.inputs.get_mut() {
+            inputs.replace(f, column);
+        }
     }
 
     fn bin(&mut self, f: usize) {
