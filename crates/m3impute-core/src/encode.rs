@@ -7,9 +7,11 @@ use crate::beliefs::{Beliefs, ColumnBeliefs, Distributions};
 use crate::error::{Error, Result};
 use crate::held_out::{ColumnScore, HeldOut, Measure};
 use crate::imputer::Fallback;
+use crate::model_file::{ModelFile, Tensor};
 use crate::schema::{ColumnSpec, Kind, Schema};
 use crate::table::{Table, Values};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A category with more levels than this gets flags for its most frequent ones only.
@@ -31,8 +33,11 @@ pub enum Layout {
 pub enum Scale {
     /// As they are.
     Raw,
-    /// To [0, 1] by the smallest and the largest observed value.
+    /// To [0, 1] by the smallest and the largest observed value, or those that the column is said to have.
     MinMax,
+    /// To [0, 1] by the smallest and the largest observed value, for methods that work on 32-bit floats: a prediction that
+    /// is an observed value in them comes back as that value, bit for bit.
+    Unit,
     /// To mean 0 and deviation 1 over the observed values.
     Standard,
 }
@@ -158,6 +163,10 @@ pub struct Encoder {
     encoding: Encoding,
     features: Vec<Feature>,
     known: Vec<Known>,
+    /// The distinct observed values of each feature, rising, where numbers are scaled for 32-bit floats. In a model file
+    /// they are tensors. // [w]
+    #[serde(skip)]
+    values: Vec<Vec<f64>>,
 }
 
 impl Encoder {
@@ -174,6 +183,7 @@ impl Encoder {
         }
         let mut features = Vec::new();
         let mut known = Vec::new();
+        let mut distinct = Vec::new();
         for (j, spec) in table.schema().columns().iter().enumerate() {
             let values: Vec<f64> = if spec.is_used() {
                 (0..table.rows()).map(|i| table.number(i, j)).filter(|v| !v.is_nan()).collect()
@@ -184,11 +194,14 @@ impl Encoder {
             if !values.is_empty() {
                 features_of(j, spec, &values, encoding, &mut features);
             }
+            if encoding.scale == Scale::Unit {
+                distinct.resize_with(features.len(), || distinct_values(spec, &values));
+            }
             if features.last().is_some_and(|f| !f.centre.is_finite() || !f.scale.is_finite()) {
                 return Err(Error::Extreme { column: spec.name.clone() });
             }
         }
-        Ok(Encoder { schema: table.schema().clone(), encoding, features, known })
+        Ok(Encoder { schema: table.schema().clone(), encoding, features, known, values: distinct })
     }
 
     /// The columns that were learnt.
@@ -331,7 +344,7 @@ impl Encoder {
                 .filter(|(_, i)| !table.observed().get(*i, column))
                 .map(|(place, i)| (i, place))
                 .unzip();
-            let value = |x: f64| known.finish(spec, x * feature.scale + feature.centre, finish);
+            let value = |x: f64| known.finish(spec, self.raw(f, x), finish);
             let of = match of {
                 Distributions::Quantiles(of) => {
                     Distributions::Quantiles(holes.iter().map(|&h| of[h].map(value)).collect())
@@ -374,9 +387,47 @@ impl Encoder {
         self.features.iter().zip(of).filter_map(score).collect()
     }
 
+    /// The number of a feature as one of the table.
+    fn raw(&self, f: usize, x: f64) -> f64 {
+        let feature = &self.features[f];
+        let single = |value: f64| ((value - feature.centre) / feature.scale) as f32;
+        let values = self.values.get(f).map_or(&[][..], Vec::as_slice);
+        let at = values.partition_point(|&v| single(v) < x as f32);
+        match values.get(at) {
+            Some(&value) if single(value) == x as f32 => value,
+            _ => x * feature.scale + feature.centre,
+        }
+    }
+
+    /// Puts what is not in the header of a model file into its tensors.
+    pub(crate) fn store(&self, tensors: &mut BTreeMap<String, Tensor>) {
+        for (f, values) in self.values.iter().enumerate() {
+            tensors.insert(values_name(f), Tensor::F64(vec![values.len()], values.clone()));
+        }
+    }
+
+    /// The encoder of a model file, with what is not in its header.
+    ///
+    /// # Errors
+    /// When something is not there or does not fit.
+    pub(crate) fn restore(file: &ModelFile) -> Result<Encoder> {
+        let mut encoder = file.header.encoder.clone();
+        if encoder.encoding.scale == Scale::Unit {
+            for (f, feature) in encoder.features.iter().enumerate() {
+                let values = file.f64s(&values_name(f))?.1;
+                let rising = values.iter().all(|v| v.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
+                if !rising || (values.is_empty() && feature.meaning == Meaning::Number) {
+                    return Err(Error::damaged(format!("the values of feature {f}")));
+                }
+                encoder.values.push(values.to_vec());
+            }
+        }
+        Ok(encoder)
+    }
+
     /// The value that a row's features stand for; none where the method left them `NaN`.
     fn value_of(&self, features: &[usize], row: &[f64]) -> Option<f64> {
-        let raw = |f: usize| row[f] * self.features[f].scale + self.features[f].centre;
+        let raw = |f: usize| self.raw(f, row[f]);
         if let Meaning::Flag(_) = self.features[features[0]].meaning {
             let best = features
                 .iter()
@@ -510,6 +561,21 @@ impl Known {
     }
 }
 
+fn values_name(feature: usize) -> String {
+    format!("encoder.{feature}.values")
+}
+
+/// The distinct values of a number, rising; none of levels, which are codes.
+fn distinct_values(spec: &ColumnSpec, values: &[f64]) -> Vec<f64> {
+    if matches!(spec.kind, Kind::Categorical | Kind::Boolean) {
+        return Vec::new();
+    }
+    let mut distinct = values.to_vec();
+    distinct.sort_unstable_by(f64::total_cmp);
+    distinct.dedup();
+    distinct
+}
+
 fn left(spec: &ColumnSpec, cells: usize, reason: &str) -> Fallback {
     Fallback { column: spec.name.clone(), cells, reason: reason.to_owned(), done: Fallback::LEFT.to_owned() }
 }
@@ -524,7 +590,7 @@ fn features_of(column: usize, spec: &ColumnSpec, values: &[f64], encoding: Encod
     let number = |values: &[f64], low: f64, high: f64| {
         let (centre, scale) = match encoding.scale {
             Scale::Raw => (0.0, 1.0),
-            Scale::MinMax => (low, high - low),
+            Scale::MinMax | Scale::Unit => (low, high - low),
             Scale::Standard => mean_and_deviation(values),
         };
         // A single value becomes 0.
@@ -556,7 +622,8 @@ fn features_of(column: usize, spec: &ColumnSpec, values: &[f64], encoding: Encod
             }
         }
         _ => {
-            let (low, high) = spec.range.map_or((low, high), |r| (r.low, r.high));
+            let range = spec.range.filter(|_| encoding.scale != Scale::Unit);
+            let (low, high) = range.map_or((low, high), |r| (r.low, r.high));
             features.push(number(values, low, high));
         }
     }

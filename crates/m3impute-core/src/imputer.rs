@@ -192,6 +192,8 @@ pub enum Expect {
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Some of these words, with commas between them.
+    Some(&'static [&'static str]),
     /// `auto`, or what stands inside.
     Auto(&'static Expect),
 }
@@ -208,6 +210,7 @@ impl std::fmt::Display for Expect {
                 let quoted: Vec<String> = words.iter().map(|w| format!("`{w}`")).collect();
                 write!(f, "one of {}", quoted.join(", "))
             }
+            Expect::Some(words) => write!(f, "some of `{}`", words.join(",")),
             Expect::Auto(inside) => write!(f, "`auto` or {inside}"),
         }
     }
@@ -221,6 +224,10 @@ impl Expect {
             Expect::Number(low, high) => text.parse::<f64>().ok().filter(|v| v >= low && v <= high).map(Value::from),
             Expect::Flag => text.parse::<bool>().ok().map(Value::from),
             Expect::Choice(words) => words.contains(&text).then(|| Value::from(text)),
+            Expect::Some(words) => {
+                let some: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+                (!some.is_empty() && some.iter().all(|word| words.contains(word))).then(|| Value::from(some))
+            }
             Expect::Auto(_) if text == "auto" => Some(Value::Null),
             Expect::Auto(inside) => inside.parse(text),
         }

@@ -7,6 +7,7 @@ pub mod beliefs;
 pub mod encode;
 mod error;
 mod held_out;
+pub mod heldout;
 mod imputer;
 mod matrix_method;
 mod metrics;
@@ -29,6 +30,6 @@ pub use matrix_method::{Completed, Learnt, MatrixImputer, MatrixMethod, MatrixMo
 pub use metrics::{Score, score};
 pub use model_file::{Header, ModelFile, Tensor};
 pub use run::{Cancel, Observer, Progress, Run};
-pub use sampler::{RandomStream, sample_rows, shuffle_front};
+pub use sampler::{RandomStream, sample_rows, shuffle_front, unit};
 pub use schema::{Bounds, ColumnSpec, Kind, Role, Schema};
 pub use table::{Column, MISSING_CODE, Observed, Table, Values};

@@ -266,6 +266,7 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
 
     fn to_file(&self) -> Result<ModelFile> {
         let mut tensors = BTreeMap::new();
+        self.encoder.store(&mut tensors);
         let state = self.model.as_ref().map_or(Value::Null, |m| m.store(&mut tensors));
         let (format, version) = Header::versions();
         let header = Header {
@@ -298,7 +299,7 @@ pub fn load_matrix_model<M: MatrixMethod>(
     let model = if width == 0 { None } else { Some(M::Model::restore(file, width)?) };
     Ok(Box::new(Fitted::<M> {
         spec,
-        encoder: header.encoder.clone(),
+        encoder: Encoder::restore(file)?,
         finish: header.finish,
         params: header.params.clone(),
         model,

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 /// The version of the file that this software writes, and the oldest it reads.
-const FORMAT: u32 = 1;
-const OLDEST_FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+const OLDEST_FORMAT: u32 = 2;
 /// The key of the header's metadata under which the JSON stands.
 const KEY: &str = "m3impute";
 

@@ -80,3 +80,8 @@ pub fn sample_rows(n: usize, most: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
 fn scaled_below(bits: u32, n: usize) -> usize {
     ((u64::from(bits) * n as u64) >> 32) as usize
 }
+
+/// A number in [0, 1).
+pub fn unit(rng: &mut ChaCha8Rng) -> f32 {
+    (rng.next_u32() >> 8) as f32 / (1 << 24) as f32
+}

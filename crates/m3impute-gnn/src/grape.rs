@@ -3,8 +3,8 @@
 use crate::fitted::{FittedGnn, learn, levels_of};
 use crate::head::Variant;
 use crate::layers::Gnn;
-use crate::m3::{DISCRETE, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH};
 use crate::model::{Architecture, Start};
+use crate::params::{DISCRETE, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH};
 use crate::peers::Sampling;
 use crate::published::{Discrete, encoding};
 use crate::train::Training;

@@ -2,7 +2,8 @@
 //!
 //! The way of the data: observed cells become edges ([`graph`]), the [`encoder`] passes messages over them
 //! ([`layers`]), the [`units`] look at related features and similar rows, the [`head`] predicts cells, [`train`] learns.
-//! [`m3`] and [`grape`] are the methods.
+//! [`published`] M3-Impute and [`grape`] are the methods; [`network`] is the graph network of the default `m3`, which the
+//! stack combines with other models.
 
 pub mod cost;
 pub mod encoder;
@@ -11,12 +12,12 @@ pub mod grape;
 pub mod graph;
 pub mod head;
 pub mod layers;
-pub mod m3;
 pub mod model;
+pub mod network;
+pub mod params;
 pub mod pass;
 pub mod peers;
 pub mod published;
-pub mod refined;
 pub mod speed;
 pub mod train;
 pub mod units;
@@ -24,9 +25,8 @@ pub mod units;
 pub use fitted::FittedGnn;
 pub use grape::{Grape, GrapeParams};
 pub use published::{PublishedM3, PublishedParams};
-pub use refined::{M3, M3Params};
 
 use m3impute_core::MethodSpec;
 
 /// The methods of this crate.
-pub static METHODS: &[&MethodSpec] = &[&m3::SPEC, &grape::SPEC];
+pub static METHODS: &[&MethodSpec] = &[&grape::SPEC];

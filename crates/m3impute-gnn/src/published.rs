@@ -22,7 +22,6 @@
 use crate::fitted::{FittedGnn, learn, levels_of};
 use crate::head::Variant;
 use crate::layers::Gnn;
-use crate::m3::SPEC;
 use crate::model::{Architecture, Start};
 use crate::peers::Sampling;
 use crate::train::Training;
@@ -165,7 +164,7 @@ impl PublishedM3 {
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
         let p = &self.params;
         let large = data.rows > LARGE && p.sampling.is_none() && p.variant.has_peers();
-        let mut learnt = learn(SPEC.name, architecture(p, levels_of(data)), training(p, data.rows), data, run)?;
+        let mut learnt = learn("m3", architecture(p, levels_of(data)), training(p, data.rows), data, run)?;
         if large {
             learnt.notes.push(format!(
                 "{} rows are more than {LARGE}: peers were drawn among 20 records that all rows share, as published for \

@@ -87,6 +87,17 @@ impl Response {
         }
     }
 
+    /// How wrong a prediction is: the absolute error of a number's point, the log loss of a level.
+    pub fn error(&self, prediction: &[f32], truth: f32) -> f64 {
+        match self {
+            Response::Levels(_) => {
+                let share = self.class_of(truth).map_or(0.0, |class| f64::from(prediction[class]));
+                -share.max(1e-3).ln()
+            }
+            _ => f64::from((self.point(prediction) - truth).abs()),
+        }
+    }
+
     /// Points as predictions, given how far they are off on average.
     pub fn around(&self, points: &[f64], error: f32) -> Vec<f32> {
         let mut predictions = Vec::with_capacity(points.len() * self.width());

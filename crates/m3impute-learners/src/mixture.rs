@@ -1,8 +1,8 @@
-//! What rows look like as a whole: a mixture of kinds of rows, learnt from rows with holes.
+//! A Gaussian mixture of numbers with latent classes of levels, learnt from rows with missing cells.
 //!
-//! A row is of one of a few kinds; the numbers of a kind are normal, with their covariances, and its levels are drawn each
-//! by itself. What is not observed in a row is left out of its likelihood, so a hole is never filled to learn from it
-//! (expectation maximisation), and what is said of a hole follows from all that is observed and from nothing else.
+//! A row belongs to one of a few components; within one, numbers are normal with their covariances, and levels are
+//! independent. What is not observed in a row is left out of its likelihood (expectation maximisation), so nothing has to
+//! be filled to learn from it, and the distribution of a missing cell follows from observed cells alone.
 //!
 //! Notation: `n` rows, `m` columns, `p` of them numbers, which come first in everything that is of numbers alone.
 
@@ -10,28 +10,28 @@ use crate::linalg::{cholesky, solve_cholesky};
 use m3impute_core::{Error, ModelFile, Result, Tensor};
 use std::collections::BTreeMap;
 
-/// How often kinds are learnt anew, at most.
+/// Iterations of expectation maximisation, at most.
 const ROUNDS: usize = 25;
 /// A smaller gain in the mean logarithm of the likelihood is none.
 const GAIN: f64 = 1e-3;
-/// So many rows of all kinds are counted to each kind, besides its own.
+/// So many rows of the pooled covariance are added to each component.
 const SHARED: f64 = 5.0;
 /// So many rows that tell nothing: a variance of one, no covariance.
 const BLANK: f64 = 2.0;
-/// A kind that a row is of with less probability has no say on it, and learns nothing from it.
+/// A component that a row belongs to with less probability is left out of it.
 const LEAST: f64 = 1e-3;
 
-/// Kinds of rows.
+/// A mixture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixture {
     /// How many levels each column has; 0 for a number, `[m]`.
     levels: Vec<usize>,
-    kinds: Vec<Kind>,
+    components: Vec<Component>,
 }
 
-/// One kind of rows.
+/// One component.
 #[derive(Clone, Debug, PartialEq)]
-struct Kind {
+struct Component {
     /// The logarithm of its share of the rows.
     share: f64,
     /// The means of numbers, `[p]`.
@@ -44,29 +44,29 @@ struct Kind {
     levels: Vec<f64>,
 }
 
-/// What is said of a row.
+/// What is known of a row.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct RowConditional {
     /// The logarithm of the likelihood of what is observed, up to a constant.
     pub likelihood: f64,
-    /// What those kinds say that the row may be of.
-    pub said: Vec<Said>,
+    /// The components that the row may belong to.
+    pub components: Vec<Conditional>,
 }
 
-/// What one kind says of the holes of a row.
+/// What one component tells of the missing cells of a row.
 #[derive(Clone, Debug)]
-pub struct Said {
-    /// The kind's number.
-    kind: usize,
-    /// How likely it is that the row is of this kind.
+pub struct Conditional {
+    /// The component's place.
+    component: usize,
+    /// How likely it is that the row belongs to it.
     pub share: f64,
     /// The mean of each number that is not observed, in order.
     pub means: Vec<f64>,
-    /// Their covariances, `[holes, holes]`.
+    /// Their covariances, `[missing, missing]`.
     covariances: Vec<f64>,
 }
 
-impl Said {
+impl Conditional {
     /// The standard deviation of a number that is not observed.
     pub fn spread(&self, hole: usize) -> f64 {
         self.covariances[hole * (self.means.len() + 1)].sqrt()
@@ -79,14 +79,14 @@ struct Room {
     /// The places of observed and of other numbers among all numbers.
     seen: Vec<usize>,
     holes: Vec<usize>,
-    /// For each kind: how far numbers are from its means, and the triangle of the precision of holes.
-    apart: Vec<f64>, // [kinds, p]
-    triangles: Vec<f64>,   // [kinds, holes, holes]
+    /// For each component: how far numbers are from its means, and the triangle of the precision of holes.
+    apart: Vec<f64>, // [components, p]
+    triangles: Vec<f64>,   // [components, holes, holes]
     turned: Vec<f64>,      // [p]
-    likelihoods: Vec<f64>, // [kinds]
+    likelihoods: Vec<f64>, // [components]
 }
 
-/// Sums over rows, weighted by how far they are of a kind.
+/// Sums over rows, weighted by how likely they belong to a component.
 struct Sums {
     weight: f64,
     first: Vec<f64>,  // [p]
@@ -96,18 +96,18 @@ struct Sums {
 
 impl Mixture {
     /// Learns from rows `x`, `[n, m]`, of which some cells are observed. Numbers should be standardised; a level is its place
-    /// among as many as `levels` says, which is 0 for numbers. There are as many kinds as `starts`, rows that they
+    /// among as many as `levels` says, which is 0 for numbers. There are as many components as `starts`, rows that they
     /// begin from. Learning ends before a round in which `go_on` says no; what was learnt until then stays.
     ///
     /// ```
     /// use m3impute_learners::mixture::Mixture;
-    /// // Two kinds of rows, both columns low or both high.
+    /// // Two components of rows, both columns low or both high.
     /// let x: Vec<f64> = (0..100).flat_map(|i| if i % 2 == 0 { [1.0, 1.0] } else { [-1.0, -1.0] }).collect();
     /// let mut observed = vec![true; 200];
     /// observed[1] = false;
-    /// let density = Mixture::fit(&x, &observed, &[0, 0], &[2, 3], || true);
-    /// let about = density.about(&x[..2], &observed[..2]);
-    /// let most = about.said.iter().max_by(|a, b| a.share.total_cmp(&b.share)).unwrap();
+    /// let mixture = Mixture::fit(&x, &observed, &[0, 0], &[2, 3], || true);
+    /// let about = mixture.condition(&x[..2], &observed[..2]);
+    /// let most = about.components.iter().max_by(|a, b| a.share.total_cmp(&b.share)).unwrap();
     /// assert!(most.means[0] > 0.9);
     /// ```
     pub fn fit(x: &[f64], observed: &[bool], levels: &[usize], starts: &[u32], go_on: impl Fn() -> bool) -> Mixture {
@@ -119,7 +119,7 @@ impl Mixture {
         let begin = |&i: &u32| {
             let row = i as usize * m..(i as usize + 1) * m;
             let cells = x[row.clone()].iter().zip(&observed[row]).zip(levels).filter(|(_, l)| **l == 0);
-            Kind {
+            Component {
                 share: -(starts.len() as f64).ln(),
                 means: cells.map(|((v, o), _)| if *o { *v } else { 0.0 }).collect(),
                 precision: identity.clone(),
@@ -127,32 +127,33 @@ impl Mixture {
                 levels: overall.iter().map(|s| s.ln()).collect(),
             }
         };
-        let mut density = Mixture { levels: levels.to_vec(), kinds: starts.iter().map(begin).collect() };
+        let mut mixture = Mixture { levels: levels.to_vec(), components: starts.iter().map(begin).collect() };
         let mut room = Room::default();
         let mut last = f64::NEG_INFINITY;
         for round in 0..ROUNDS {
             if round > 0 && !go_on() {
                 break;
             }
-            let mut sums: Vec<Sums> = density.kinds.iter().map(|kind| Sums::none(p, kind.levels.len())).collect();
+            let mut sums: Vec<Sums> =
+                mixture.components.iter().map(|component| Sums::none(p, component.levels.len())).collect();
             let mut likelihood = 0.0;
             for (row, seen) in x.chunks_exact(m).zip(observed.chunks_exact(m)) {
-                let about = density.about_in(row, seen, &mut room);
+                let about = mixture.condition_in(row, seen, &mut room);
                 likelihood += about.likelihood / n as f64;
-                for said in &about.said {
-                    sums[said.kind].add(row, seen, levels, &density.kinds[said.kind], said);
+                for part in &about.components {
+                    sums[part.component].add(row, seen, levels, &mixture.components[part.component], part);
                 }
             }
             if likelihood - last < GAIN {
                 break;
             }
             last = likelihood;
-            density.learn(&sums, &overall, p);
+            mixture.learn(&sums, &overall, p);
         }
-        density
+        mixture
     }
 
-    /// The kinds that follow from sums over rows.
+    /// The maximisation step: components from sums over rows.
     fn learn(&mut self, sums: &[Sums], overall: &[f64], p: usize) {
         let rows: f64 = sums.iter().map(|s| s.weight).sum();
         // Deviations were summed around the means of before.
@@ -170,9 +171,9 @@ impl Mixture {
             .collect();
         let mut shared = vec![0.0; p * p];
         around.iter().for_each(|second| shared.iter_mut().zip(second).for_each(|(s, v)| *s += v / rows.max(1.0)));
-        for ((kind, s), second) in self.kinds.iter_mut().zip(sums).zip(&around) {
-            kind.share = ((s.weight + 1.0) / (rows + sums.len() as f64)).ln();
-            kind.means.iter_mut().zip(&s.first).for_each(|(mean, first)| *mean += first / s.weight.max(LEAST));
+        for ((component, s), second) in self.components.iter_mut().zip(sums).zip(&around) {
+            component.share = ((s.weight + 1.0) / (rows + sums.len() as f64)).ln();
+            component.means.iter_mut().zip(&s.first).for_each(|(mean, first)| *mean += first / s.weight.max(LEAST));
             let counted = s.weight + SHARED + BLANK;
             let mut covariance = vec![0.0; p * p];
             for i in 0..p {
@@ -182,27 +183,27 @@ impl Mixture {
                 }
             }
             if cholesky(&mut covariance, p) {
-                kind.half_log_det = -log_of_diagonal(&covariance, p);
-                kind.precision = inverse(&covariance, p);
+                component.half_log_det = -log_of_diagonal(&covariance, p);
+                component.precision = inverse(&covariance, p);
             }
             let mut from = 0;
             for &levels in self.levels.iter().filter(|l| **l > 0) {
                 let here = from..from + levels;
                 let total: f64 = s.levels[here.clone()].iter().sum();
                 for at in here {
-                    kind.levels[at] = ((s.levels[at] + SHARED * overall[at]) / (total + SHARED)).ln();
+                    component.levels[at] = ((s.levels[at] + SHARED * overall[at]) / (total + SHARED)).ln();
                 }
                 from += levels;
             }
         }
     }
 
-    /// What is said of the numbers of a row that are not observed.
-    pub fn about(&self, row: &[f64], observed: &[bool]) -> About {
-        self.about_in(row, observed, &mut Room::default())
+    /// What is known of the numbers of a row that are not observed.
+    pub fn condition(&self, row: &[f64], observed: &[bool]) -> RowConditional {
+        self.condition_in(row, observed, &mut Room::default())
     }
 
-    fn about_in(&self, row: &[f64], observed: &[bool], room: &mut Room) -> About {
+    fn condition_in(&self, row: &[f64], observed: &[bool], room: &mut Room) -> RowConditional {
         let Room { seen, holes, apart, triangles, turned, likelihoods } = room;
         seen.clear();
         holes.clear();
@@ -213,10 +214,11 @@ impl Mixture {
         apart.clear();
         triangles.clear();
         likelihoods.clear();
-        for (number, kind) in self.kinds.iter().enumerate() {
+        for (number, component) in self.components.iter().enumerate() {
             let mut numbers = row.iter().zip(observed).zip(&self.levels).filter(|(_, l)| **l == 0);
             apart.extend(
-                kind.means
+                component
+                    .means
                     .iter()
                     .map_while(|mean| numbers.next().map(|((value, seen), _)| if *seen { value - mean } else { 0.0 })),
             );
@@ -226,11 +228,11 @@ impl Mixture {
             turned.resize(p, 0.0);
             for &i in &*seen {
                 let scale = apart[i];
-                turned.iter_mut().zip(&kind.precision[i * p..(i + 1) * p]).for_each(|(t, v)| *t += scale * v);
+                turned.iter_mut().zip(&component.precision[i * p..(i + 1) * p]).for_each(|(t, v)| *t += scale * v);
             }
             let mut distance: f64 = seen.iter().map(|&i| apart[i] * turned[i]).sum();
             for &i in &*holes {
-                triangles.extend(holes.iter().map(|&j| kind.precision[i * p + j]));
+                triangles.extend(holes.iter().map(|&j| component.precision[i * p + j]));
             }
             let triangle = &mut triangles[number * u * u..];
             let sound = cholesky(triangle, u);
@@ -243,11 +245,11 @@ impl Mixture {
                 distance += shift * turned[i];
             }
             let half_log_det = log_of_diagonal(triangle, u);
-            let mut likelihood = kind.share + kind.half_log_det - half_log_det - distance / 2.0;
+            let mut likelihood = component.share + component.half_log_det - half_log_det - distance / 2.0;
             let mut from = 0;
             for (j, &levels) in self.levels.iter().enumerate().filter(|(_, l)| **l > 0) {
                 if observed[j] {
-                    likelihood += kind.levels[from + (row[j] as usize).min(levels - 1)];
+                    likelihood += component.levels[from + (row[j] as usize).min(levels - 1)];
                 }
                 from += levels;
             }
@@ -259,55 +261,58 @@ impl Mixture {
         let all: f64 = likelihoods.iter().filter_map(|l| counted(*l)).sum();
         let say = |(number, likelihood): (usize, &f64)| {
             let share = counted(*likelihood)? / all;
-            let kind = &self.kinds[number];
-            let means = holes.iter().map(|&i| kind.means[i] + apart[number * p + i]).collect();
+            let component = &self.components[number];
+            let means = holes.iter().map(|&i| component.means[i] + apart[number * p + i]).collect();
             let covariances = inverse(&triangles[number * u * u..(number + 1) * u * u], u);
-            Some(Said { kind: number, share, means, covariances })
+            Some(Conditional { component: number, share, means, covariances })
         };
-        About { likelihood: most + total.ln(), said: likelihoods.iter().enumerate().filter_map(say).collect() }
+        RowConditional {
+            likelihood: most + total.ln(),
+            components: likelihoods.iter().enumerate().filter_map(say).collect(),
+        }
     }
 
-    /// The share of each level of column `j` among rows of the kind that said something.
-    pub fn level_shares(&self, said: &Said, j: usize) -> impl Iterator<Item = f64> + '_ {
+    /// The share of each level of column `j` within a component.
+    pub fn level_shares(&self, part: &Conditional, j: usize) -> impl Iterator<Item = f64> + '_ {
         let from: usize = self.levels[..j].iter().sum();
-        self.kinds[said.kind].levels[from..from + self.levels[j]].iter().map(|s| s.exp())
+        self.components[part.component].levels[from..from + self.levels[j]].iter().map(|s| s.exp())
     }
 
-    /// Writes the kinds into tensors whose names start with `prefix`.
+    /// Writes the components into tensors whose names start with `prefix`.
     pub fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) {
         let mut put = |name: &str, values: Vec<f64>| {
             tensors.insert(format!("{prefix}{name}"), Tensor::F64(vec![values.len()], values));
         };
-        put("shares", self.kinds.iter().map(|k| k.share).collect());
-        put("half_log_dets", self.kinds.iter().map(|k| k.half_log_det).collect());
-        put("means", self.kinds.iter().flat_map(|k| k.means.iter().copied()).collect());
-        put("precisions", self.kinds.iter().flat_map(|k| k.precision.iter().copied()).collect());
-        put("levels", self.kinds.iter().flat_map(|k| k.levels.iter().copied()).collect());
+        put("shares", self.components.iter().map(|k| k.share).collect());
+        put("half_log_dets", self.components.iter().map(|k| k.half_log_det).collect());
+        put("means", self.components.iter().flat_map(|k| k.means.iter().copied()).collect());
+        put("precisions", self.components.iter().flat_map(|k| k.precision.iter().copied()).collect());
+        put("levels", self.components.iter().flat_map(|k| k.levels.iter().copied()).collect());
     }
 
-    /// The kinds of rows with such columns back.
+    /// The components of rows with such columns back.
     ///
     /// # Errors
     /// When something is not there, has another size, is not finite, or a precision is not positive.
     pub fn restore(file: &ModelFile, prefix: &str, levels: &[usize]) -> Result<Mixture> {
         let p = levels.iter().filter(|l| **l == 0).count();
         let all: usize = levels.iter().sum();
-        let get = |name: &str, each: usize, kinds: usize| -> Result<&[f64]> {
+        let get = |name: &str, each: usize, components: usize| -> Result<&[f64]> {
             let (_, values) = file.f64s(&format!("{prefix}{name}"))?;
-            let sound = values.iter().all(|v| v.is_finite()) && values.len() == each * kinds;
+            let sound = values.iter().all(|v| v.is_finite()) && values.len() == each * components;
             if sound { Ok(values) } else { Err(Error::damaged(format!("`{prefix}{name}`"))) }
         };
         let count = file.f64s(&format!("{prefix}shares"))?.1.len();
         let (shares, dets) = (get("shares", 1, count)?, get("half_log_dets", 1, count)?);
         let (means, precisions) = (get("means", p, count)?, get("precisions", p * p, count)?);
         let of_levels = get("levels", all, count)?;
-        let mut kinds = Vec::with_capacity(count);
+        let mut components = Vec::with_capacity(count);
         for k in 0..count {
             let precision = precisions[k * p * p..(k + 1) * p * p].to_vec();
             if !cholesky(&mut precision.clone(), p) {
                 return Err(Error::damaged(format!("`{prefix}precisions`")));
             }
-            kinds.push(Kind {
+            components.push(Component {
                 share: shares[k],
                 means: means[k * p..(k + 1) * p].to_vec(),
                 precision,
@@ -315,7 +320,7 @@ impl Mixture {
                 levels: of_levels[k * all..(k + 1) * all].to_vec(),
             });
         }
-        Ok(Mixture { levels: levels.to_vec(), kinds })
+        Ok(Mixture { levels: levels.to_vec(), components })
     }
 }
 
@@ -324,9 +329,9 @@ impl Sums {
         Sums { weight: 0.0, first: vec![0.0; p], second: vec![0.0; p * p], levels: vec![0.0; levels] }
     }
 
-    /// Adds a row, of which a kind has said what is in its holes.
-    fn add(&mut self, row: &[f64], observed: &[bool], levels: &[usize], kind: &Kind, said: &Said) {
-        let (p, u, weight) = (kind.means.len(), said.means.len(), said.share);
+    /// Adds a row with what a component tells of its missing cells.
+    fn add(&mut self, row: &[f64], observed: &[bool], levels: &[usize], component: &Component, part: &Conditional) {
+        let (p, u, weight) = (component.means.len(), part.means.len(), part.share);
         let mut apart = Vec::with_capacity(p);
         let mut holes = Vec::with_capacity(u);
         let mut from = 0;
@@ -342,9 +347,9 @@ impl Sums {
                 row[j]
             } else {
                 holes.push(apart.len());
-                said.means[holes.len() - 1]
+                part.means[holes.len() - 1]
             };
-            apart.push(value - kind.means[apart.len()]);
+            apart.push(value - component.means[apart.len()]);
         }
         self.weight += weight;
         for i in 0..p {
@@ -354,7 +359,7 @@ impl Sums {
         }
         for (a, &i) in holes.iter().enumerate() {
             for (b, &j) in holes.iter().enumerate().take(a + 1) {
-                self.second[i * p + j] += weight * said.covariances[a * u + b];
+                self.second[i * p + j] += weight * part.covariances[a * u + b];
             }
         }
     }
@@ -405,9 +410,9 @@ fn inverse(l: &[f64], w: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn most(density: &Mixture, row: &[f64], observed: &[bool]) -> Said {
-        let said = density.about(row, observed).said;
-        said.into_iter().max_by(|a, b| a.share.total_cmp(&b.share)).unwrap()
+    fn most(mixture: &Mixture, row: &[f64], observed: &[bool]) -> Conditional {
+        let part = mixture.condition(row, observed).components;
+        part.into_iter().max_by(|a, b| a.share.total_cmp(&b.share)).unwrap()
     }
 
     /// Three columns; the third is the sum of the others, within a tenth or so; every seventh cell is missing.
@@ -423,13 +428,13 @@ mod tests {
     #[test]
     fn one_kind_is_the_regression_that_rows_with_holes_allow() {
         let (x, observed) = sums();
-        let density = Mixture::fit(&x, &observed, &[0, 0, 0], &[0], || true);
-        let said = most(&density, &[0.4, 0.0, 1.0], &[true, false, true]);
-        assert!((said.means[0] - 0.6).abs() < 0.05, "{said:?}");
-        assert!(said.spread(0) < 0.2);
+        let mixture = Mixture::fit(&x, &observed, &[0, 0, 0], &[0], || true);
+        let part = most(&mixture, &[0.4, 0.0, 1.0], &[true, false, true]);
+        assert!((part.means[0] - 0.6).abs() < 0.05, "{part:?}");
+        assert!(part.spread(0) < 0.2);
         // Of a row that shows nothing, what is known is the column.
-        let said = most(&density, &[0.0; 3], &[false; 3]);
-        assert!(said.means[0].abs() < 0.1 && (0.4..0.8).contains(&said.spread(0)), "{said:?}");
+        let part = most(&mixture, &[0.0; 3], &[false; 3]);
+        assert!(part.means[0].abs() < 0.1 && (0.4..0.8).contains(&part.spread(0)), "{part:?}");
     }
 
     #[test]
@@ -438,23 +443,23 @@ mod tests {
         let x: Vec<f64> =
             (0..200).flat_map(|i| if (i % 2 == 0) == (i % 20 != 6) { [1.0, 1.2] } else { [0.0, -0.8] }).collect();
         let observed: Vec<bool> = (0..400).map(|at| at % 9 != 5).collect();
-        let density = Mixture::fit(&x, &observed, &[2, 0], &[0, 1], || true);
-        assert!(most(&density, &[1.0, 0.0], &[true, false]).means[0] > 0.8);
-        let said = most(&density, &[0.0, -0.8], &[false, true]);
-        let shares: Vec<f64> = density.level_shares(&said, 0).collect();
+        let mixture = Mixture::fit(&x, &observed, &[2, 0], &[0, 1], || true);
+        assert!(most(&mixture, &[1.0, 0.0], &[true, false]).means[0] > 0.8);
+        let part = most(&mixture, &[0.0, -0.8], &[false, true]);
+        let shares: Vec<f64> = mixture.level_shares(&part, 0).collect();
         assert!(shares[0] > 0.8 && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{shares:?}");
     }
 
     #[test]
     fn a_likelihood_is_that_of_the_observed_numbers_alone() {
         let (x, observed) = sums();
-        let density = Mixture::fit(&x, &observed, &[0, 0, 0], &[0], || true);
-        let alone = |row: &[f64], seen: &[bool]| density.about(row, seen).likelihood;
+        let mixture = Mixture::fit(&x, &observed, &[0, 0, 0], &[0], || true);
+        let alone = |row: &[f64], seen: &[bool]| mixture.condition(row, seen).likelihood;
         // The likelihood of a pair is that of one number, times that of the other given it.
         let one = alone(&[0.3, 0.0, 0.0], &[true, false, false]);
-        let said = &density.about(&[0.3, 0.0, 0.0], &[true, false, false]).said[0];
-        let z = (0.5 - said.means[0]) / said.spread(0);
+        let part = &mixture.condition(&[0.3, 0.0, 0.0], &[true, false, false]).components[0];
+        let z = (0.5 - part.means[0]) / part.spread(0);
         let pair = alone(&[0.3, 0.5, 0.0], &[true, true, false]);
-        assert!((pair - (one - z * z / 2.0 - said.spread(0).ln())).abs() < 1e-9);
+        assert!((pair - (one - z * z / 2.0 - part.spread(0).ln())).abs() < 1e-9);
     }
 }

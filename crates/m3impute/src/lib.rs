@@ -39,8 +39,9 @@ pub use m3impute_core::*;
 
 /// Every method there is.
 pub static METHODS: &[&MethodSpec] = &{
-    const PARTS: [&[&MethodSpec]; 3] = [m3impute_baselines::METHODS, m3impute_gnn::METHODS, m3impute_deep::METHODS];
-    let mut all = [PARTS[0][0]; PARTS[0].len() + PARTS[1].len() + PARTS[2].len()];
+    const PARTS: [&[&MethodSpec]; 4] =
+        [m3impute_baselines::METHODS, m3impute_stack::METHODS, m3impute_gnn::METHODS, m3impute_deep::METHODS];
+    let mut all = [PARTS[0][0]; PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len()];
     let (mut at, mut part) = (0, 0);
     while part < PARTS.len() {
         let mut of_part = 0;

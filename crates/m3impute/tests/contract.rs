@@ -47,8 +47,8 @@ contract!(
     missforest,
     hyperimpute quick in m3impute_baselines::hyperimpute, "default",
     hyperimpute_paper quick in m3impute_baselines::hyperimpute, "paper",
-    m3 quick in m3impute_gnn::m3, "balanced",
-    m3_paper quick in m3impute_gnn::m3, "paper",
+    m3 quick in m3impute_stack::m3, "balanced",
+    m3_paper quick in m3impute_stack::m3, "paper",
     grape quick in m3impute_gnn::grape, "default",
     gain quick in m3impute_deep::gain, "default",
     gain_paper quick in m3impute_deep::gain, "paper",
@@ -60,7 +60,7 @@ contract!(
 
 /// A training short enough for a test.
 const SHORT: &[(&str, &str)] =
-    &[("epochs", "4"), ("steps", "6"), ("width", "8"), ("nets", "2"), ("trees", "3"), ("samples", "10")];
+    &[("epochs", "4"), ("steps", "6"), ("width", "8"), ("folds", "2"), ("trees", "3"), ("samples", "10")];
 
 /// The settings on top of a preset and of parameters that make a training short enough for a test, where they do not say
 /// otherwise.

@@ -1,15 +1,15 @@
-//! Straight lines between pairs of columns, and which of them tell most.
+//! Pairwise linear predictors: each column regressed on each other one, and which of them predict it best.
 
-use super::columns::Column;
-use super::grid::Grid;
+use super::batch::Grid;
+use super::inputs::ColumnInput;
 use m3impute_nn::Matrix;
 
 /// For each column its best partners, with the line through the values that both have.
 ///
-/// Partners are the columns whose line leaves the least; there are at most [`Lines::MOST`] of them. All matrices are
+/// Partners are the columns whose line leaves the least; there are at most [`Pairwise::MOST`] of them. All matrices are
 /// `[m, k]`.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct Pairwise {
     /// The partners of each column.
     pub partners: Vec<u32>,
     /// How many each has.
@@ -22,14 +22,14 @@ pub struct Lines {
     pub logit: Matrix,
 }
 
-impl Lines {
+impl Pairwise {
     /// The most partners that a column has.
     pub const MOST: usize = 24;
 
     /// The lines of a table.
-    pub fn of(grid: &Grid, columns: &[Column], used: impl Fn(usize) -> bool) -> Lines {
+    pub fn of(grid: &Grid, columns: &[ColumnInput], used: impl Fn(usize) -> bool) -> Pairwise {
         let m = grid.m;
-        let k = (m - 1).min(Lines::MOST);
+        let k = (m - 1).min(Pairwise::MOST);
         let mut partners = vec![0; m * k];
         let (mut slope, mut shift) = (Matrix::zeros(m, k), Matrix::zeros(m, k));
         let mut logit = Matrix::full(m, k, -30.0);
@@ -37,7 +37,7 @@ impl Lines {
             let mut lines: Vec<(u32, [f64; 3])> = (0..m)
                 .filter(|&j| j != f)
                 .map(|j| {
-                    let both = columns[f].is_number() && columns[j].is_number();
+                    let both = columns[f].response.is_number() && columns[j].response.is_number();
                     let line = if both { line(grid, f, j, &used) } else { None };
                     (j as u32, line.unwrap_or([0.0, 0.0, -30.0]))
                 })
@@ -50,7 +50,7 @@ impl Lines {
                 logit.row_mut(f)[i] = left as f32;
             }
         }
-        Lines { partners, k, slope, shift, logit }
+        Pairwise { partners, k, slope, shift, logit }
     }
 }
 
@@ -86,7 +86,7 @@ fn line(grid: &Grid, f: usize, j: usize, used: impl Fn(usize) -> bool) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use m3impute_core::encode::Meaning;
+    use m3impute_learners::Response;
 
     #[test]
     fn the_best_partner_comes_first_with_its_line() {
@@ -95,13 +95,9 @@ mod tests {
         let x: Vec<f32> =
             (0..n).flat_map(|i| [i as f32 / 40.0, i as f32 / 80.0 + 0.1, (i * 7 % 13) as f32 / 13.0]).collect();
         let grid = Grid { n, m: 3, observed: vec![true; x.len()], x };
-        let columns: Vec<Column> = (0..3)
-            .map(|f| {
-                Column::of(&grid.x.iter().skip(f).step_by(3).copied().collect::<Vec<_>>(), Meaning::Number, (4, 8))
-            })
-            .collect();
-        let lines = Lines::of(&grid, &columns, |_| true);
-        assert_eq!((lines.k, lines.partners[0], lines.partners[2]), (2, 1, 0));
-        assert!((lines.slope.get(0, 0) - 2.0).abs() < 1e-2 && (lines.shift.get(0, 0) + 0.2).abs() < 1e-2);
+        let columns: Vec<ColumnInput> = (0..3).map(|f| ColumnInput::of(&grid.values(f), &Response::Number)).collect();
+        let pairwise = Pairwise::of(&grid, &columns, |_| true);
+        assert_eq!((pairwise.k, pairwise.partners[0], pairwise.partners[2]), (2, 1, 0));
+        assert!((pairwise.slope.get(0, 0) - 2.0).abs() < 1e-2 && (pairwise.shift.get(0, 0) + 0.2).abs() < 1e-2);
     }
 }

@@ -2,7 +2,8 @@
 //! training short enough for a test.
 
 use m3impute_core::{FinishChoice, Imputer, MethodSpec, ModelFile, Run, Settings, Table, Tensor};
-use m3impute_gnn::{grape, m3};
+use m3impute_gnn::grape;
+use m3impute_stack::m3;
 use m3impute_testkit::tables;
 
 const ROWS: usize = 40;
@@ -117,7 +118,7 @@ fn softmax_survives_fit_save_load_and_transform() {
 
 #[test]
 fn softmax_learns_levels_that_follow_from_others() {
-    // Ten kinds of rows, of which the level follows from the number: a hole in the level has one right answer.
+    // The level follows from the number: a missing level has one right answer.
     use m3impute_core::{Column, ColumnSpec, Kind, Schema};
     let schema = Schema::new(vec![
         ColumnSpec::new("x", Kind::Continuous),
@@ -137,70 +138,37 @@ fn softmax_learns_levels_that_follow_from_others() {
 }
 
 /// `m3` with little effort.
-fn quick_m3(nets: &str) -> Box<dyn Imputer> {
-    let params = [("nets", nets), ("steps", "20"), ("trees", "4")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+fn quick_m3(folds: &str) -> Box<dyn Imputer> {
+    let params = [("folds", folds), ("steps", "20"), ("trees", "4")].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let settings = Settings { params: params.to_vec(), preset: Some("fast".to_owned()), ..Settings::default() };
     (m3::SPEC.build)(&settings).unwrap()
 }
 
 #[test]
-fn an_older_model_still_fills() {
-    let (table, rows) = (tables::mixed(ROWS, 0), tables::mixed(ROWS, 1));
-    let mut run = Run::new(3, 1).unwrap();
-    let mut file = Vec::new();
-    quick_m3("1").as_inductive().unwrap().fit(&table, &mut run).unwrap().save(&mut file).unwrap();
-    let mut file = ModelFile::read(&file).unwrap();
-    assert!(file.tensors.keys().any(|name| name.contains(".curve.")));
-    file.tensors.retain(|name, _| !name.contains(".curve.") && !name.starts_with("kinds."));
-    let state = &mut file.header.state;
-    let stages = state["stages"].as_array_mut().unwrap();
-    stages.iter_mut().for_each(|stage| drop(stage.as_object_mut().unwrap().remove("curves")));
-    for new in ["kinds", "design", "manners"] {
-        state.as_object_mut().unwrap().remove(new).unwrap();
-    }
-    for first in state["first"].as_array_mut().unwrap() {
-        *first = 1.into();
-    }
-    let without_new = |opinions: &mut serde_json::Value| {
-        // Three opinions came first; then come those of kinds and of the design; of each stage's four the last is the
-        // curve's.
-        let mut place = 0;
-        opinions.as_array_mut().unwrap().retain(|_| {
-            place += 1;
-            place <= 3 || (place > 7 && (place - 7) % 4 != 0)
-        });
-    };
-    state["weights"].as_array_mut().unwrap().iter_mut().for_each(without_new);
-    state["opinions"].as_array_mut().unwrap().iter_mut().for_each(|o| without_new(&mut o["alone"]));
-    let loaded = (m3::SPEC.load)(&file).unwrap();
-    check_filled(&loaded.transform(&rows, &mut run).unwrap().table, "an older model");
-}
-
-#[test]
-fn a_table_that_was_laid_out_tells_what_a_hole_is_not() {
+fn combinations_that_are_present_rule_out_values_in_a_factorial_design() {
     use m3impute_core::{Column, ColumnSpec, Kind, Schema};
     // Every combination of six, six and six values once; one cell in twelve is missing, never two in a row.
     let value = |i: usize, j: usize| (i / [1, 6, 36][j] % 6) as f64;
-    let is_hole = |i: usize, j: usize| (i * 7 + i / 11).is_multiple_of(4) && i * 5 % 3 == j;
+    let is_missing = |i: usize, j: usize| (i * 7 + i / 11).is_multiple_of(4) && i * 5 % 3 == j;
     let schema = ["a", "b", "c"].map(|name| ColumnSpec::new(name, Kind::Integer));
-    let column = |j: usize| Column::numbers((0..216).map(|i| (!is_hole(i, j)).then(|| value(i, j))));
+    let column = |j: usize| Column::numbers((0..216).map(|i| (!is_missing(i, j)).then(|| value(i, j))));
     let table = Table::new(Schema::new(schema.to_vec()).unwrap(), (0..3).map(column).collect()).unwrap();
     let method = quick_m3("4");
     let mut run = Run::new(0, 2).unwrap();
     let fitted = method.as_inductive().unwrap().fit(&table, &mut run).unwrap();
     let filled = fitted.transform(&table, &mut run).unwrap().table;
-    let holes: Vec<(usize, usize)> =
-        (0..216).flat_map(|i| (0..3).map(move |j| (i, j))).filter(|&(i, j)| is_hole(i, j)).collect();
-    let right = holes.iter().filter(|&&(i, j)| filled.number(i, j) == value(i, j)).count();
+    let missing: Vec<(usize, usize)> =
+        (0..216).flat_map(|i| (0..3).map(move |j| (i, j))).filter(|&(i, j)| is_missing(i, j)).collect();
+    let right = missing.iter().filter(|&&(i, j)| filled.number(i, j) == value(i, j)).count();
     // One in six by luck.
-    assert!(2 * right > holes.len(), "{right} of {}", holes.len());
+    assert!(2 * right > missing.len(), "{right} of {}", missing.len());
 
     let mut file = Vec::new();
     fitted.save(&mut file).unwrap();
     let file = ModelFile::read(&file).unwrap();
     let loaded = (m3::SPEC.load)(&file).unwrap();
     assert_eq!(bits(&loaded.transform(&table, &mut run).unwrap().table), bits(&filled));
-    for (name, tensor) in file.tensors.iter().filter(|(name, _)| name.starts_with("design.")) {
+    for (name, tensor) in file.tensors.iter().filter(|(name, _)| name.starts_with("factorial.")) {
         let mut damaged = ModelFile { header: file.header.clone(), tensors: file.tensors.clone() };
         match tensor {
             Tensor::U32(shape, cells) => {

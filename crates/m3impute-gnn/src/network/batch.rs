@@ -1,11 +1,12 @@
 //! The table as the network sees it, and the part of it that one pass looks at.
 
-use super::columns::Column;
-use super::lines::Lines;
+use super::inputs::ColumnInput;
+use super::pairwise::Pairwise;
 use m3impute_nn::{Index, Matrix};
 use std::sync::Arc;
 
-/// A table of numbers: `x` and `observed` are `[n, m]`, row by row. Numbers lie about [0, 1]; levels are their codes.
+/// A table of numbers: `x` and `observed` are `[n, m]`, row by row. Numbers lie about [0, 1]; a level is its place among
+/// those known by name, or their number for another.
 #[derive(Clone, Debug)]
 pub struct Grid {
     /// How many rows.
@@ -16,6 +17,29 @@ pub struct Grid {
     pub x: Vec<f32>,
     /// Which are observed.
     pub observed: Vec<bool>,
+}
+
+impl Grid {
+    /// The observed values of a column.
+    pub fn values(&self, column: usize) -> Vec<f32> {
+        (0..self.n).map(|i| i * self.m + column).filter(|&at| self.observed[at]).map(|at| self.x[at]).collect()
+    }
+
+    /// The rows whose cell in a column is one of those.
+    pub fn rows_where(&self, column: usize, is_one: impl Fn(usize) -> bool) -> Vec<u32> {
+        (0..self.n).filter(|i| is_one(i * self.m + column)).map(|i| i as u32).collect()
+    }
+
+    /// Some of the rows.
+    pub fn select(&self, rows: &[u32]) -> Grid {
+        let x = select_rows(&self.x, rows, self.m);
+        Grid { n: rows.len(), m: self.m, x, observed: select_rows(&self.observed, rows, self.m) }
+    }
+}
+
+/// Some rows of what is `[n, m]`.
+pub fn select_rows<T: Copy>(of: &[T], rows: &[u32], m: usize) -> Vec<T> {
+    rows.iter().flat_map(|&i| of[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
 }
 
 /// Cells of some rows that are shown, and cells that are asked for. Rows are counted within the batch.
@@ -46,13 +70,13 @@ impl Batch {
     pub fn new(
         grid: &Grid,
         rows: &[u32],
-        columns: &[Column],
-        lines: &Lines,
+        columns: &[ColumnInput],
+        pairwise: &Pairwise,
         shown: &[bool],
         asked: impl Fn(usize) -> bool,
     ) -> Batch {
-        let (m, b, k) = (grid.m, rows.len(), lines.k);
-        let width = columns.iter().map(Column::code_width).max().unwrap_or(1);
+        let (m, b, k) = (grid.m, rows.len(), pairwise.k);
+        let width = columns.iter().map(ColumnInput::code_width).max().unwrap_or(1);
         let e = shown.iter().filter(|s| **s).count();
         let mut codes = vec![0.0; e * width];
         let (mut edge_row, mut edge_column) = (Vec::with_capacity(e), Vec::with_capacity(e));
@@ -71,7 +95,7 @@ impl Batch {
                 if asked(at) {
                     target_row.push(i as u32);
                     target_column.push(f as u32);
-                    for &j in &lines.partners[f * k..(f + 1) * k] {
+                    for &j in &pairwise.partners[f * k..(f + 1) * k] {
                         let seen = shown[i * m + j as usize];
                         partner_values.push(if seen { grid.x[row as usize * m + j as usize] } else { 0.0 });
                         partner_shown.push(f32::from(u8::from(seen)));

@@ -14,9 +14,9 @@
 //! answers    Q_f h + q_f                                                      [t, answers]
 //! ```
 
-use super::columns::Column;
-use super::grid::{Batch, Grid};
-use super::lines::Lines;
+use super::batch::{Batch, Grid};
+use super::inputs::ColumnInput;
+use super::pairwise::Pairwise;
 use crate::pass::{Linear, Pass};
 use m3impute_nn::{Activation, Epilogue, Factor, Matrix, ParamId, Params, Term, Var};
 use rand_chacha::ChaCha8Rng;
@@ -30,13 +30,20 @@ pub struct Shape {
     pub width: usize,
     /// How many layers.
     pub layers: usize,
-    /// Whether the point starts from lines through pairs of columns.
-    pub lines: bool,
+    /// Whether the point starts from pairwise linear predictors.
+    pub pairwise: bool,
+}
+
+impl Shape {
+    /// Whether what came from a file can be used.
+    pub fn is_sound(&self) -> bool {
+        (1..=1 << 14).contains(&self.width) && (1..=64).contains(&self.layers)
+    }
 }
 
 /// A network.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct GraphNetwork {
     value: [ParamId; 2],
     start: [Linear; 2],
     layers: Vec<Layer>,
@@ -44,7 +51,7 @@ pub struct Network {
     feature: ParamId,
     soft: [Linear; 2],
     mix: [Linear; 2],
-    lines: Option<[ParamId; 5]>,
+    pairwise: Option<[ParamId; 5]>,
     point: [ParamId; 2],
     answers: [ParamId; 2],
 }
@@ -83,19 +90,19 @@ impl Norm {
     }
 }
 
-impl Network {
+impl GraphNetwork {
     /// A fresh network for these columns; points start at `typical` values.
     pub fn new(
         params: &mut Params,
         shape: Shape,
-        columns: &[Column],
-        lines: &Lines,
+        columns: &[ColumnInput],
+        pairwise: &Pairwise,
         (typical, grid): (&[f32], &Grid),
         rng: &mut ChaCha8Rng,
-    ) -> Network {
+    ) -> GraphNetwork {
         let (d, m) = (shape.width, columns.len());
-        let codes = columns.iter().map(Column::code_width).max().unwrap_or(1);
-        let answers = columns.iter().map(Column::answers).max().unwrap_or(1);
+        let codes = columns.iter().map(ColumnInput::code_width).max().unwrap_or(1);
+        let answers = columns.iter().map(ColumnInput::answers).max().unwrap_or(1);
         let bound = 1.0 / (codes as f32).sqrt();
         let value = [
             params.add("value.weight", Matrix::uniform(m * d, codes, -bound, bound, rng)),
@@ -121,7 +128,7 @@ impl Network {
             .collect();
         let frequencies =
             Matrix::from_vec(m, answers, log_frequencies(columns, grid, answers)).expect("a row a column");
-        Network {
+        GraphNetwork {
             value,
             start,
             layers,
@@ -129,13 +136,13 @@ impl Network {
             feature: params.add("feature", Matrix::normal(m, d, 0.5, rng)),
             soft: [Linear::new(params, "soft.0", &[m, m], d, rng), Linear::new(params, "soft.1", &[d], d, rng)],
             mix: [Linear::new(params, "mix.0", &[d, d], d, rng), Linear::new(params, "mix.1", &[d], d, rng)],
-            lines: (shape.lines && lines.k > 0).then(|| {
+            pairwise: (shape.pairwise && pairwise.k > 0).then(|| {
                 [
-                    params.add("lines.slope", lines.slope.clone()),
-                    params.add("lines.shift", lines.shift.clone()),
-                    params.add("lines.logit", lines.logit.clone()),
-                    params.add("lines.weight", Matrix::normal(m * lines.k, d, 0.02, rng)),
-                    params.add("lines.bias", Matrix::zeros(m, lines.k)),
+                    params.add("pairwise.slope", pairwise.slope.clone()),
+                    params.add("pairwise.shift", pairwise.shift.clone()),
+                    params.add("pairwise.logit", pairwise.logit.clone()),
+                    params.add("pairwise.weight", Matrix::normal(m * pairwise.k, d, 0.02, rng)),
+                    params.add("pairwise.bias", Matrix::zeros(m, pairwise.k)),
                 ]
             }),
             point: [
@@ -150,10 +157,10 @@ impl Network {
     }
 
     /// A network whose weights are still to come, from a file.
-    pub fn blank(params: &mut Params, shape: Shape, columns: &[Column], lines: &Lines) -> Network {
+    pub fn blank(params: &mut Params, shape: Shape, columns: &[ColumnInput], pairwise: &Pairwise) -> GraphNetwork {
         let nothing = Grid { n: 0, m: columns.len(), x: Vec::new(), observed: Vec::new() };
         let typical = vec![0.0; columns.len()];
-        Network::new(params, shape, columns, lines, (&typical, &nothing), &mut ChaCha8Rng::seed_from_u64(0))
+        GraphNetwork::new(params, shape, columns, pairwise, (&typical, &nothing), &mut ChaCha8Rng::seed_from_u64(0))
     }
 
     /// The states of rows, `[b, d]`.
@@ -210,10 +217,10 @@ impl Network {
         let [weight, bias] = self.point.map(|id| pass.param(id));
         let mut point = pass.tape.grouped_linear(h, weight, None, &batch.target_column, Activation::None); // [t, 1]
         let typical = pass.tape.gather(bias, &batch.target_column);
-        point = match self.lines {
+        point = match self.pairwise {
             None => pass.tape.add(point, typical),
-            Some(lines) => {
-                let [slope, shift, logit, weight, bias] = lines.map(|id| pass.param(id));
+            Some(pairwise) => {
+                let [slope, shift, logit, weight, bias] = pairwise.map(|id| pass.param(id));
                 let relevance = pass.tape.grouped_linear(h, weight, Some(bias), &batch.target_column, Activation::None); // [t, k]
                 let logits = pass.tape.add_gathered(relevance, logit, &batch.target_column, Activation::None);
                 let allowed = pass.tape.constant(batch.partner_shown.clone());
@@ -246,7 +253,7 @@ fn two_inputs(pass: &mut Pass<'_>, [first, second]: &[Linear; 2], x: Var, y: Var
     second.apply(pass, hidden, Activation::None)
 }
 
-fn log_frequencies(columns: &[Column], grid: &Grid, answers: usize) -> Vec<f32> {
+fn log_frequencies(columns: &[ColumnInput], grid: &Grid, answers: usize) -> Vec<f32> {
     let mut counts = vec![1.0_f32; columns.len() * answers];
     for (at, &x) in grid.x.iter().enumerate().filter(|(at, _)| grid.observed[*at]) {
         let f = at % grid.m;

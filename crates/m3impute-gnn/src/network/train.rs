@@ -1,9 +1,9 @@
 //! Training: some observed cells of some rows are dropped, the network says what they were, and the weights move.
 
-use super::columns::Column;
-use super::grid::{Batch, Grid};
-use super::lines::Lines;
-use super::network::{Answer, Network, Shape};
+use super::batch::{Batch, Grid};
+use super::forward::{Answer, GraphNetwork, Shape};
+use super::inputs::ColumnInput;
+use super::pairwise::Pairwise;
 use crate::pass::Pass;
 use crate::peers::unit;
 use m3impute_core::{Error, Result, shuffle_front};
@@ -37,7 +37,7 @@ pub struct Training {
 impl Default for Training {
     fn default() -> Training {
         Training {
-            shape: Shape { width: 64, layers: 3, lines: true },
+            shape: Shape { width: 64, layers: 3, pairwise: true },
             steps: 1000,
             rows: 512,
             learning_rate: 2e-3,
@@ -56,9 +56,9 @@ pub struct Task<'a> {
     /// The table.
     pub grid: &'a Grid,
     /// What is known of its columns.
-    pub columns: &'a [Column],
-    /// Lines through pairs of columns.
-    pub lines: &'a Lines,
+    pub columns: &'a [ColumnInput],
+    /// Pairwise linear predictors.
+    pub pairwise: &'a Pairwise,
     /// The rows that show at least two cells: the others teach nothing.
     pub rows: Vec<u32>,
 }
@@ -68,7 +68,7 @@ pub struct Task<'a> {
 pub struct Trainer<'a> {
     task: Task<'a>,
     training: Training,
-    network: Network,
+    network: GraphNetwork,
     params: Params,
     adam: Adam,
     ema: Ema,
@@ -82,14 +82,14 @@ impl<'a> Trainer<'a> {
         let grid = task.grid;
         let typical: Vec<f32> = (0..grid.m)
             .map(|f| {
-                let mut values: Vec<f32> =
-                    (0..grid.n).map(|i| i * grid.m + f).filter(|&at| grid.observed[at]).map(|at| grid.x[at]).collect();
+                let mut values = grid.values(f);
                 values.sort_by(f32::total_cmp);
                 values.get(values.len() / 2).copied().unwrap_or(0.0)
             })
             .collect();
         let mut params = Params::new();
-        let network = Network::new(&mut params, training.shape, task.columns, task.lines, (&typical, grid), rng);
+        let network =
+            GraphNetwork::new(&mut params, training.shape, task.columns, task.pairwise, (&typical, grid), rng);
         let decay = Decay::Decoupled(training.decay);
         let adam = Adam::new(&params, AdamParams { beta1: 0.9, beta2: 0.99, decay, ..AdamParams::default() });
         let ema = Ema::new(&params, training.ema, true);
@@ -101,7 +101,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// When the loss is not finite.
     pub fn step(&mut self, mut rng: ChaCha8Rng) -> Result<f32> {
-        let Task { grid, columns, lines, rows } = &self.task;
+        let Task { grid, columns, pairwise, rows } = &self.task;
         let (m, all) = (grid.m, rows.len());
         let take = self.training.rows.min(all);
         let mut rows = rows.clone();
@@ -120,7 +120,7 @@ impl<'a> Trainer<'a> {
                 }
             }
         }
-        let batch = Batch::new(grid, &rows, columns, lines, &shown, |at| asked[at]);
+        let batch = Batch::new(grid, &rows, columns, pairwise, &shown, |at| asked[at]);
         if batch.targets() == 0 {
             self.step += 1;
             return Ok(0.0);
@@ -154,21 +154,28 @@ impl<'a> Trainer<'a> {
         params
     }
 
-    /// The network, its lines, and the table it learns from.
-    pub fn parts(&self) -> (&Network, &Lines, &Grid) {
-        (&self.network, self.task.lines, self.task.grid)
+    /// The network, its pairwise, and the table it learns from.
+    pub fn parts(&self) -> (&GraphNetwork, &Pairwise, &Grid) {
+        (&self.network, self.task.pairwise, self.task.grid)
     }
 
     /// The network alone.
-    pub fn into_network(self) -> Network {
+    pub fn into_network(self) -> GraphNetwork {
         self.network
     }
 }
 
 /// The absolute error of numbers, and the cross-entropy of all answers.
-fn loss(pass: &mut Pass<'_>, columns: &[Column], batch: &Batch, answer: Answer, truth: &[f32], entropy: f32) -> Var {
+fn loss(
+    pass: &mut Pass<'_>,
+    columns: &[ColumnInput],
+    batch: &Batch,
+    answer: Answer,
+    truth: &[f32],
+    entropy: f32,
+) -> Var {
     let column_of = |t: usize| &columns[batch.target_column.targets()[t] as usize];
-    let numbers: Vec<f32> = (0..truth.len()).map(|t| f32::from(u8::from(column_of(t).is_number()))).collect();
+    let numbers: Vec<f32> = (0..truth.len()).map(|t| f32::from(u8::from(column_of(t).response.is_number()))).collect();
     let all = truth.len() as f32;
     let share = numbers.iter().sum::<f32>() / all;
     let mut classes = Vec::with_capacity(truth.len());
@@ -179,7 +186,7 @@ fn loss(pass: &mut Pass<'_>, columns: &[Column], batch: &Batch, answer: Answer, 
         let class = column.answer_of(value);
         classes.push(class.unwrap_or(0) as u32);
         counts.push(column.answers() as u32);
-        let weight = if column.is_number() { entropy } else { 0.5 };
+        let weight = if column.response.is_number() { entropy } else { 0.5 };
         weights.push(if class.is_some() { weight } else { 0.0 });
     }
     let total: f32 = weights.iter().sum();

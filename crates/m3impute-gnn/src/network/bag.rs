@@ -1,0 +1,312 @@
+//! Several networks, each of which has not seen some cells: trained side by side, asked together.
+
+use super::batch::{Batch, Grid};
+use super::forward::{Answer, GraphNetwork, Shape};
+use super::inputs::ColumnInput;
+use super::pairwise::Pairwise;
+use super::train::{Task, Trainer, Training};
+use crate::fitted::matrix;
+use crate::pass::Pass;
+use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
+use m3impute_learners::Response;
+use m3impute_nn::{Matrix, Params, Tape, alone};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Cells, observed or not, of the rows that are answered at a time.
+const CELLS: usize = 4096;
+/// Cells, observed or not, of the rows that are looked at to tell when to stop.
+const VALIDATION_CELLS: usize = 64 * 1024;
+/// What an unexpected level counts beside an absolute error.
+const LEVEL_ERROR: f64 = 0.1;
+
+/// A trained network.
+#[derive(Clone, Debug)]
+pub struct TrainedNetwork {
+    /// Its maps.
+    pub network: GraphNetwork,
+    /// Its weights.
+    pub params: Params,
+    /// The partners of each column, `k` each.
+    pub pairwise: Pairwise,
+}
+
+impl TrainedNetwork {
+    /// Writes it into tensors whose names start with `prefix`.
+    pub fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) {
+        for id in self.params.ids() {
+            let x = self.params.value(id);
+            let tensor = Tensor::F32(vec![x.rows(), x.cols()], x.as_slice().to_vec());
+            tensors.insert(format!("{prefix}{}", self.params.name(id)), tensor);
+        }
+        let partners = self.pairwise.partners.clone();
+        tensors.insert(format!("{prefix}partners"), Tensor::U32(vec![partners.len()], partners));
+    }
+
+    /// Restores it.
+    ///
+    /// # Errors
+    /// When something is not there or does not fit.
+    pub fn restore(file: &ModelFile, prefix: &str, shape: Shape, columns: &[ColumnInput]) -> Result<TrainedNetwork> {
+        let m = columns.len();
+        if !shape.is_sound() || !columns.iter().all(ColumnInput::is_sound) {
+            return Err(Error::damaged(format!("the shape of network `{prefix}`")));
+        }
+        // The file must hold the larger matrices before any of that size is made.
+        let answers = columns.iter().map(ColumnInput::answers).max().unwrap_or(1);
+        matrix(file, &format!("{prefix}answers.weight"), (m * answers, shape.width))?;
+        let (size, who) = file.u32s(&format!("{prefix}partners"))?;
+        let k = (m - 1).min(Pairwise::MOST);
+        if size != [m * k] || who.iter().any(|&j| j as usize >= m) {
+            return Err(Error::damaged(format!("`{prefix}partners`")));
+        }
+        let zeros = Matrix::zeros(m, k);
+        let pairwise = Pairwise { partners: who.to_vec(), k, slope: zeros.clone(), shift: zeros.clone(), logit: zeros };
+        let mut params = Params::new();
+        let network = GraphNetwork::blank(&mut params, shape, columns, &pairwise);
+        for id in params.ids().collect::<Vec<_>>() {
+            let shape = params.value(id).shape();
+            *params.value_mut(id) = matrix(file, &format!("{prefix}{}", params.name(id)), shape)?;
+        }
+        Ok(TrainedNetwork { network, params, pairwise })
+    }
+}
+
+/// What the networks say of the cells of one column: two opinions each, from its answers and from its point. A column
+/// that is answered by shares has the first alone.
+pub type Predicted = [Vec<f32>; 2];
+
+/// A network in training, with the best state so far.
+struct TrainingRun<'a> {
+    trainer: Trainer<'a>,
+    /// The held-out cells that are looked at to tell when to stop, `[n, m]`.
+    validation: Vec<bool>,
+    best: (f64, Params),
+    at: usize,
+    done: bool,
+}
+
+/// Trains a network on each fold, a table and which of its cells are held out, until its error on those has stopped to
+/// fall, or no more than `reserve` is left of a limited time.
+///
+/// # Errors
+/// When the run is cancelled, or a loss is not finite.
+pub fn train(
+    folds: &[(&Grid, &[bool])],
+    columns: &[ColumnInput],
+    training: Training,
+    reserve: Option<Duration>,
+    run: &Run,
+) -> Result<(Vec<TrainedNetwork>, Vec<String>)> {
+    let pairwise: Vec<Pairwise> =
+        folds.iter().map(|(grid, _)| Pairwise::of(grid, columns, |at| grid.observed[at])).collect();
+    let mut runs: Vec<TrainingRun<'_>> = Vec::new();
+    for (k, &(grid, held)) in folds.iter().enumerate() {
+        let m = grid.m;
+        let shows = |i: usize| grid.observed[i * m..(i + 1) * m].iter().filter(|o| **o).count();
+        let rows = (0..grid.n).filter(|&i| shows(i) > 1).map(|i| i as u32).collect();
+        let task = Task { grid, columns, pairwise: &pairwise[k], rows };
+        let trainer = Trainer::new(task, training, &mut run.rng("weights", k as u64));
+        let best = (f64::INFINITY, trainer.smoothed());
+        // Some rows of a large table tell as much as all of them.
+        let stride = (grid.observed.len() / VALIDATION_CELLS).max(1);
+        let validation = held.iter().enumerate().map(|(at, h)| *h && (at / m) % stride == 0).collect();
+        runs.push(TrainingRun { trainer, validation, best, at: 0, done: false });
+    }
+    let mut notes = Vec::new();
+    let every = (training.steps / 24).max(10);
+    let chunk = 5;
+    let mut step = 0;
+    while step < training.steps && runs.iter().any(|p| !p.done) {
+        run.check()?;
+        if run.is_down_to(reserve) {
+            notes.push(format!("time limit reached at step {step} of {}", training.steps));
+            break;
+        }
+        let to = (step + chunk).min(training.steps);
+        let evaluate = to / every > step / every || to == training.steps;
+        let shared: &Run = run;
+        let advanced: Result<Vec<()>> = shared.install(|| {
+            runs.par_iter_mut()
+                .enumerate()
+                .filter(|(_, p)| !p.done)
+                .map(|(k, one)| alone(|| one.advance(k, step..to, evaluate.then_some(columns), shared)))
+                .collect()
+        });
+        advanced?;
+        step = to;
+        for one in runs.iter_mut().filter(|p| evaluate && !p.done) {
+            one.done = step - one.at > (training.steps / 3).max(100);
+        }
+        if evaluate {
+            let error = runs.iter().map(|p| p.best.0).sum::<f64>() / runs.len() as f64;
+            run.report("training", step as u64, training.steps as u64, format!("held-out error {error:.4}"));
+        }
+    }
+    let nets = runs
+        .into_iter()
+        .zip(&pairwise)
+        .map(|(one, pairwise)| {
+            let params = if one.best.0.is_finite() { one.best.1 } else { one.trainer.smoothed() };
+            TrainedNetwork { network: one.trainer.into_network(), params, pairwise: pairwise.clone() }
+        })
+        .collect();
+    Ok((nets, notes))
+}
+
+impl TrainingRun<'_> {
+    fn advance(
+        &mut self,
+        k: usize,
+        steps: std::ops::Range<usize>,
+        evaluate: Option<&[ColumnInput]>,
+        run: &Run,
+    ) -> Result<()> {
+        let last = steps.end;
+        for step in steps {
+            run.check()?;
+            let stream = ((k as u64) << 40) | step as u64;
+            self.trainer.step(run.rng("training", stream))?;
+        }
+        let Some(columns) = evaluate else { return Ok(()) };
+        let params = self.trainer.smoothed();
+        let (network, pairwise, grid) = self.trainer.parts();
+        let mut error = 0.0;
+        let mut count = 0;
+        let rows = rows_at_a_time(grid);
+        let mut tape = Tape::inference();
+        for from in (0..grid.n).step_by(rows) {
+            run.check()?;
+            let part = from..(from + rows).min(grid.n);
+            let said =
+                predict_rows(&mut tape, &[(network, &params, pairwise)], columns, grid, part.clone(), &self.validation);
+            for (f, [answers, point]) in said.iter().enumerate() {
+                let column = &columns[f];
+                let asked = part.clone().map(|i| i * grid.m + f).filter(|&at| self.validation[at]);
+                let scale = if column.response.is_number() { 1.0 } else { LEVEL_ERROR };
+                for (c, at) in asked.enumerate() {
+                    let cell = c * column.response.width()..(c + 1) * column.response.width();
+                    let of = |prediction: &[f32]| scale * column.response.error(&prediction[cell.clone()], grid.x[at]);
+                    error += of(answers) + of(if point.is_empty() { answers } else { point });
+                    count += 2;
+                }
+            }
+        }
+        let error = if count == 0 { 0.0 } else { error / f64::from(count) };
+        // Without cells to tell, the latest is the best.
+        if error < self.best.0 || count == 0 {
+            self.best = (error, params);
+            self.at = last;
+        }
+        Ok(())
+    }
+}
+
+/// What the networks say, on average, of the cells that are asked for, given all that is observed. For each column the
+/// opinions of its cells, row by row.
+///
+/// # Errors
+/// When the run is cancelled.
+pub fn predict(
+    nets: &[&TrainedNetwork],
+    columns: &[ColumnInput],
+    grid: &Grid,
+    asked: &[bool],
+    run: &Run,
+) -> Result<Vec<Predicted>> {
+    let nets: Vec<_> = nets.iter().map(|net| (&net.network, &net.params, &net.pairwise)).collect();
+    let rows = rows_at_a_time(grid);
+    let starts: Vec<usize> = (0..grid.n).step_by(rows).collect();
+    let parts: Vec<Result<Vec<Predicted>>> = run.install(|| {
+        starts
+            .par_iter()
+            // A tape keeps its memory for the next rows.
+            .map_init(Tape::inference, |tape, &from| {
+                run.check()?;
+                Ok(alone(|| predict_rows(tape, &nets, columns, grid, from..(from + rows).min(grid.n), asked)))
+            })
+            .collect()
+    });
+    let mut all: Vec<Predicted> = vec![Predicted::default(); grid.m];
+    for part in parts {
+        for (all, part) in all.iter_mut().zip(part?) {
+            all.iter_mut().zip(part).for_each(|(all, part)| all.extend(part));
+        }
+    }
+    Ok(all)
+}
+
+/// How many rows are answered at a time.
+fn rows_at_a_time(grid: &Grid) -> usize {
+    (CELLS / grid.m).clamp(8, 512)
+}
+
+fn predict_rows(
+    tape: &mut Tape,
+    nets: &[(&GraphNetwork, &Params, &Pairwise)],
+    columns: &[ColumnInput],
+    grid: &Grid,
+    rows: std::ops::Range<usize>,
+    asked: &[bool],
+) -> Vec<Predicted> {
+    let m = grid.m;
+    let rows: Vec<u32> = rows.filter(|i| asked[i * m..(i + 1) * m].iter().any(|a| *a)).map(|i| i as u32).collect();
+    let mut predicted = vec![Predicted::default(); m];
+    if rows.is_empty() {
+        return predicted;
+    }
+    let of = |what: &[bool]| -> Vec<bool> {
+        rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
+    };
+    let (shown, wanted) = (of(&grid.observed), of(asked));
+    let mut points: Vec<f32> = Vec::new();
+    let mut shares: Vec<f32> = Vec::new(); // [t, most answers]
+    let mut targets = Vec::new();
+    let most = columns.iter().map(ColumnInput::answers).max().unwrap_or(1);
+    let part = 1.0 / nets.len() as f32;
+    for &(network, params, pairwise) in nets {
+        let batch = Batch::new(grid, &rows, columns, pairwise, &shown, |at| wanted[at]);
+        tape.reset();
+        let mut pass = Pass::new(tape, params);
+        let Answer { point, logits } = network.answer(&mut pass, &batch);
+        let (said, logits) = (pass.tape.value(point).as_slice(), pass.tape.value(logits));
+        if targets.is_empty() {
+            targets = batch.target_column.targets().to_vec();
+            points = vec![0.0; targets.len()];
+            shares = vec![0.0; targets.len() * most];
+        }
+        let mut raised = vec![0.0; most];
+        for (t, (shares, &f)) in shares.chunks_exact_mut(most).zip(&targets).enumerate() {
+            points[t] += part * said[t];
+            let answers = columns[f as usize].answers();
+            add_softmax(&logits.row(t)[..answers], part, &mut raised, shares);
+        }
+    }
+    for ((&f, point), shares) in targets.iter().zip(points).zip(shares.chunks_exact(most)) {
+        let predicted = &mut predicted[f as usize];
+        let column = &columns[f as usize];
+        let shares = &shares[..column.answers()];
+        match column.response {
+            Response::Number => {
+                let [low, median, high] = [0.16, 0.5, 0.84].map(|q| column.bins.quantile(shares, q));
+                let spread = (high - low) / 2.0;
+                predicted[0].extend([median, spread]);
+                predicted[1].extend([point, spread]);
+            }
+            _ => predicted[0].extend(shares),
+        }
+    }
+    predicted
+}
+
+/// Adds a part of the shares that these logits mean to `sum`; `raised` is room to work in.
+fn add_softmax(logits: &[f32], part: f32, raised: &mut [f32], sum: &mut [f32]) {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let raised = &mut raised[..logits.len()];
+    raised.iter_mut().zip(logits).for_each(|(raised, l)| *raised = (l - most).exp());
+    let total: f32 = raised.iter().sum();
+    for (sum, raised) in sum.iter_mut().zip(raised) {
+        *sum += part * *raised / total;
+    }
+}

@@ -1,0 +1,455 @@
+//! Fitting, from a table to a model: row members on each fold, layers of column members on completed folds, then selection
+//! and calibration on out-of-fold predictions.
+
+use crate::budget::Budget;
+use crate::calibrate::Calibration;
+use crate::columns::Columns;
+use crate::folds::{Fold, folds};
+use crate::layers::{CompletedFold, Layer, OfColumn, Order, fit_column, groups_of, put, without_group};
+use crate::members::{Asked, Context, FittedRowMember, Members, Predicted, Refit};
+use crate::model::{BASELINE, Candidate, ColumnEnsemble, StackModel, Validation, candidates};
+use crate::predictions::{OutOfFold, gain_in_errors, loss, mean_and_error};
+use crate::select::select;
+use m3impute_core::{Result, Run};
+use m3impute_gnn::network::Grid;
+use m3impute_learners::Response;
+use std::time::{Duration, Instant};
+
+/// The share of what is left of a limited time that a member which builds on another may take.
+const DEPENDENT_SHARE: f64 = 0.1;
+/// The share of what is left after the row members that completing the folds may take.
+const COMPLETING_SHARE: f64 = 0.5;
+/// The share of what is then left that is kept for predicting the missing cells.
+const PREDICTING_SHARE: f64 = 0.25;
+
+/// A row member that was fitted: to each fold that is tried, and to all observed cells.
+#[derive(Debug, Default)]
+struct FittedRows {
+    folds: Vec<Option<Box<dyn FittedRowMember>>>,
+    all: Option<Box<dyn FittedRowMember>>,
+    /// What the member that it needs predicts in each fold.
+    needed: Vec<Predicted>,
+}
+
+impl FittedRows {
+    /// The model of a fold, or of all cells.
+    fn of(&self, fold: Option<usize>) -> Option<&dyn FittedRowMember> {
+        let of_fold = fold.and_then(|k| self.folds.get(k)).map(Option::as_deref);
+        of_fold.unwrap_or(self.all.as_deref())
+    }
+}
+
+/// The work on one table.
+struct Fitting<'a> {
+    grid: &'a Grid,
+    members: Members,
+    context: Context<'a>,
+    /// All folds.
+    folds: Vec<Fold>,
+    /// Those on which all members are tried, perhaps of fewer rows.
+    tried: Vec<Fold>,
+    /// The row members so far.
+    rows: Vec<FittedRows>,
+    /// The out-of-fold predictions of each column, `[m]`.
+    cells: Vec<OutOfFold>,
+    notes: Vec<String>,
+}
+
+/// Fits a stack of these members to a table.
+///
+/// # Errors
+/// When the run is cancelled, or a loss is not finite.
+pub fn fit(
+    grid: &Grid,
+    columns: Columns,
+    members: Members,
+    budget: Budget,
+    run: &Run,
+) -> Result<(StackModel, Vec<String>)> {
+    let context = Context { columns: &columns, budget: &budget, run };
+    let observed = |i: usize| grid.observed[i * grid.m..(i + 1) * grid.m].iter().filter(|o| **o).count();
+    let is_trainable = (0..grid.n).any(|i| observed(i) > 1);
+    let folds = if is_trainable { folds(grid, budget.folds, run) } else { Vec::new() };
+    let tried: Vec<Fold> = (folds.iter().enumerate().take(budget.tried_folds))
+        .map(|(k, f)| f.sample(budget.fold_rows, run, k as u64))
+        .collect();
+    let truth = |f: usize| tried.iter().flat_map(|fold| fold.truth(f)).collect();
+    let cells = (0..grid.m).map(|f| OutOfFold { truth: truth(f), predictions: Vec::new() }).collect();
+    let mut fitting = Fitting { grid, members, context, folds, tried, rows: Vec::new(), cells, notes: Vec::new() };
+    for member in 0..fitting.members.rows.len() {
+        let fitted = if is_trainable || member == BASELINE { fitting.fit_row_member(member)? } else { None };
+        fitting.add_candidates(member, fitted)?;
+    }
+    if !is_trainable {
+        fitting.notes.push("no row has two observed values: every missing cell gets its column's baseline".to_owned());
+    }
+    let initial = fitting.initial();
+    let mut layers = Vec::new();
+    if is_trainable && grid.m > 1 && budget.layers + budget.sweeps > 0 && !fitting.members.columns.is_empty() {
+        layers = fitting.fit_layers(&initial)?;
+    }
+    let (rows, members, ensembles, notes) = fitting.finish(initial, &mut layers)?;
+    Ok((StackModel { columns, members, rows, layers, ensembles }, notes))
+}
+
+impl Fitting<'_> {
+    /// Fits a row member to the folds, and to all cells unless it needs another, which is done when it has weight.
+    fn fit_row_member(&mut self, k: usize) -> Result<Option<FittedRows>> {
+        let (member, run) = (self.members.rows[k], self.context.run);
+        let is_late = member.refit() == Refit::All && run.is_spent();
+        if is_late || !member.is_possible(self.grid.n, self.context) {
+            return Ok(None);
+        }
+        if let Some(needed) = member.needs() {
+            let Some(needed) = self.predictions_of(needed)? else { return Ok(None) };
+            let folds = member.fit(&self.tried.iter().collect::<Vec<_>>(), &needed, self.context)?.models;
+            return Ok(Some(FittedRows { folds, all: None, needed }));
+        }
+        Ok(Some(match member.refit() {
+            Refit::Once => {
+                let all = Fold::all(self.grid.clone());
+                let mut fitted = member.fit(&[&all], &[], self.context)?;
+                FittedRows { all: fitted.models.pop().flatten(), ..FittedRows::default() }
+            }
+            Refit::Bagged => {
+                let mut fitted = member.fit(&self.folds.iter().collect::<Vec<_>>(), &[], self.context)?;
+                self.notes.append(&mut fitted.notes);
+                fitted.models.truncate(self.tried.len());
+                FittedRows { folds: fitted.models, all: fitted.bagged, needed: Vec::new() }
+            }
+            Refit::All => {
+                let all = Fold::all(self.grid.clone());
+                let folds: Vec<&Fold> = self.tried.iter().chain([&all]).collect();
+                let mut folds = member.fit(&folds, &[], self.context)?.models;
+                let all = folds.pop().flatten();
+                FittedRows { folds, all, needed: Vec::new() }
+            }
+        }))
+    }
+
+    /// What a member predicts in each fold of the missing cells of columns with probabilities; none if there is no time.
+    fn predictions_of(&self, name: &str) -> Result<Option<Vec<Predicted>>> {
+        let run = self.context.run;
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - DEPENDENT_SHARE));
+        let Some(member) = self.members.row(name) else { return Ok(None) };
+        let mut all = Vec::with_capacity(self.tried.len());
+        for (k, fold) in self.tried.iter().enumerate() {
+            let Some(fitted) = self.rows[member].of(Some(k)).filter(|_| !run.is_down_to(kept)) else {
+                return Ok(None);
+            };
+            all.push(self.predict_classes(fitted, &fold.grid)?);
+        }
+        Ok(Some(all))
+    }
+
+    fn predict_classes(&self, fitted: &dyn FittedRowMember, grid: &Grid) -> Result<Predicted> {
+        let has_classes = |at: usize| self.context.columns.responses[at % grid.m] != Response::Number;
+        let cells: Vec<bool> = (0..grid.observed.len()).map(|at| !grid.observed[at] && has_classes(at)).collect();
+        fitted.predict(&Asked { grid, cells: &cells, needed: None }, self.context.run)
+    }
+
+    /// Adds the out-of-fold predictions of a row member; none where it was not fitted.
+    fn add_candidates(&mut self, k: usize, fitted: Option<FittedRows>) -> Result<()> {
+        let (member, m) = (self.members.rows[k], self.grid.m);
+        let first = self.cells[0].predictions.len();
+        let outputs = member.outputs();
+        self.cells.iter_mut().for_each(|cells| cells.predictions.resize(first + outputs, Vec::new()));
+        let fitted = fitted.unwrap_or_default();
+        for (which, fold) in self.tried.iter().enumerate() {
+            let Some(model) = fitted.of(Some(which)) else { continue };
+            let asked = Asked { grid: &fold.grid, cells: &fold.held, needed: fitted.needed.get(which) };
+            for (output, of_columns) in model.predict(&asked, self.context.run)?.into_iter().enumerate() {
+                for (cells, predicted) in self.cells.iter_mut().zip(of_columns) {
+                    cells.predictions[first + output].extend(predicted);
+                }
+            }
+        }
+        if let Some(needed) = member.needs() {
+            let of_needed = |c: &Candidate| matches!(c, Candidate::Row { member, .. } if self.members.rows[*member].name() == needed);
+            let other = candidates(&self.members, 0).iter().position(of_needed);
+            for (f, c) in (0..m).flat_map(|f| (first..first + outputs).map(move |c| (f, c))) {
+                let (cells, response) = (&mut self.cells[f], &self.context.columns.responses[f]);
+                let losses = |c: usize| cells.measured(response, &cells.predictions[c], loss);
+                // What is not surely better than what it builds on is left out.
+                if other.is_none_or(|other| gain_in_errors(&losses(other), &losses(c)) <= 1.0) {
+                    cells.predictions[c].clear();
+                }
+            }
+        }
+        self.rows.push(fitted);
+        Ok(())
+    }
+
+    /// The candidate that makes the initial imputation of each column: the one with the least loss.
+    fn initial(&self) -> Vec<usize> {
+        let all = candidates(&self.members, 0);
+        let factor = |c: usize| match all[c] {
+            Candidate::Row { member, .. } => self.members.rows[member].initial(),
+            Candidate::Column { .. } => None,
+        };
+        let is_fitted = |c: usize| matches!(all[c], Candidate::Row { member, .. } if self.rows[member].all.is_some());
+        let able: Vec<(usize, f64)> =
+            (0..all.len()).filter(|&c| is_fitted(c)).filter_map(|c| Some((c, factor(c)?))).collect();
+        let of_column = |(cells, response): (&OutOfFold, &Response)| {
+            let loss =
+                |&(c, factor): &(usize, f64)| cells.loss(response, c).map_or(f64::INFINITY, |loss| factor * loss);
+            let best = able.iter().min_by(|a, b| loss(a).total_cmp(&loss(b))).filter(|best| loss(best).is_finite());
+            best.or(able.first()).map_or(BASELINE, |best| best.0)
+        };
+        self.cells.iter().zip(&self.context.columns.responses).map(of_column).collect()
+    }
+
+    /// All missing cells of a table filled by the initial imputation, by the models of a fold or of all cells.
+    fn complete(&self, initial: &[usize], fold: Option<usize>, grid: &Grid) -> Result<Vec<f32>> {
+        let (m, run, responses) = (grid.m, self.context.run, &self.context.columns.responses);
+        let all = candidates(&self.members, 0);
+        let source = |f: usize| match all[initial[f]] {
+            Candidate::Row { member, output } => (member, output),
+            Candidate::Column { .. } => unreachable!("the initial imputation is of a row member"),
+        };
+        let mut z = grid.x.clone();
+        for (member, fitted) in self.rows.iter().enumerate() {
+            let cells: Vec<bool> =
+                grid.observed.iter().enumerate().map(|(at, o)| !o && source(at % m).0 == member).collect();
+            let Some(fitted) = fitted.of(fold).filter(|_| cells.contains(&true)) else { continue };
+            let predicted = fitted.predict(&Asked { grid, cells: &cells, needed: None }, run)?;
+            for f in (0..m).filter(|&f| source(f).0 == member) {
+                let rows = grid.rows_where(f, |at| cells[at]);
+                put(&mut z, f, &responses[f], m, &rows, &predicted[source(f).1][f]);
+            }
+        }
+        Ok(z)
+    }
+
+    /// Completes a fold in every way that column members need; none if no more than `kept` is left of a limited time.
+    fn completed(
+        &self,
+        initial: &[usize],
+        fold: Fold,
+        of: Option<usize>,
+        kept: Option<Duration>,
+    ) -> Result<Option<CompletedFold>> {
+        let (run, groups) = (self.context.run, groups_of(fold.grid.m));
+        let plain = self.complete(initial, of, &fold.grid)?;
+        let mut without = Vec::with_capacity(groups);
+        for group in 0..groups {
+            if run.is_down_to(kept) {
+                return Ok(None);
+            }
+            without.push(self.complete(initial, of, &without_group(&fold.grid, group))?);
+            run.report("completing", group as u64 + 1, groups as u64, "");
+        }
+        Ok(Some(CompletedFold { fold, plain, without }))
+    }
+
+    /// Completes the folds and the whole table, and fits layers of column members to them.
+    fn fit_layers(&mut self, initial: &[usize]) -> Result<Vec<Layer>> {
+        let (run, budget) = (self.context.run, self.context.budget);
+        let too_late = "the time limit did not allow for layers of column members";
+        let count = self.tried.len();
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - COMPLETING_SHARE));
+        let mut all = Vec::with_capacity(count + 1);
+        for (k, fold) in std::mem::take(&mut self.tried).into_iter().enumerate() {
+            let started = Instant::now();
+            let Some(completed) = self.completed(initial, fold, Some(k), kept)? else {
+                self.notes.push(too_late.to_owned());
+                return Ok(Vec::new());
+            };
+            all.push(completed);
+            let needed = started.elapsed().mul_f64((count - k - 1) as f64 + budget.folds as f64);
+            if run.is_down_to(kept.map(|kept| kept + needed)) {
+                self.notes.push(too_late.to_owned());
+                return Ok(Vec::new());
+            }
+        }
+        let whole = Fold::all(self.grid.clone()).sample(budget.final_rows, run, u64::MAX);
+        let Some(completed) = self.completed(initial, whole, None, kept)? else {
+            self.notes.push(too_late.to_owned());
+            return Ok(Vec::new());
+        };
+        all.push(completed);
+        let reserve = run.time_left().map(|t| t.mul_f64(PREDICTING_SHARE));
+        // The candidate that completes the rows of each column so far.
+        let mut sources = initial.to_vec();
+        let (mut layers, mut settled) = (Vec::new(), None);
+        let most = budget.layers + budget.sweeps;
+        for number in 0..most {
+            let order = if number < budget.layers { Order::Parallel } else { Order::Chained };
+            if settled == Some(order) {
+                continue;
+            }
+            let Some(layer) = self.fit_layer(order, layers.len(), &mut all, &mut sources, reserve)? else {
+                self.notes.push(format!("time limit reached in layer {} of {most}", number + 1));
+                break;
+            };
+            // Without a better prediction the next layer would learn from the same rows.
+            if layer.sources.iter().all(Option::is_none) {
+                settled = Some(order);
+            }
+            layers.push(layer);
+        }
+        Ok(layers)
+    }
+
+    /// Fits a layer to every completed fold, adds its out-of-fold predictions, and completes the folds with the best of
+    /// them. Returns the layer of all cells; none if the time was spent.
+    fn fit_layer(
+        &mut self,
+        order: Order,
+        number: usize,
+        all: &mut [CompletedFold],
+        sources_so_far: &mut [usize],
+        reserve: Option<Duration>,
+    ) -> Result<Option<Layer>> {
+        let (run, budget, columns) = (self.context.run, self.context.budget, self.context.columns);
+        let (m, members) = (columns.len(), self.members.columns.clone());
+        let first = self.cells[0].predictions.len();
+        self.cells.iter_mut().for_each(|cells| cells.predictions.resize(first + members.len(), Vec::new()));
+        let mut learners: Vec<Vec<OfColumn>> = all.iter().map(|_| Vec::with_capacity(m)).collect();
+        let mut sources = vec![None; m];
+        let total = (budget.layers + budget.sweeps) * m * all.len();
+        for f in 0..m {
+            let response = &columns.responses[f];
+            for (k, (completed, learners)) in all.iter().zip(&mut learners).enumerate() {
+                if run.is_down_to(reserve) {
+                    self.cells.iter_mut().for_each(|cells| cells.predictions.truncate(first));
+                    return Ok(None);
+                }
+                let Fold { grid, held } = &completed.fold;
+                let index = ((number * all.len() + k) * m + f) as u64;
+                let fitted = fit_column(&members, completed.rows_for(f, order), grid, f, index, self.context)?;
+                if !held.is_empty() {
+                    let rows = grid.rows_where(f, |at| held[at]);
+                    for (which, learner) in fitted.iter().enumerate() {
+                        let Some(learner) = learner else { continue };
+                        let predicted = learner.predict_distribution(&completed.plain, &rows, run)?;
+                        self.cells[f].predictions[first + which].extend(predicted);
+                    }
+                }
+                learners.push(fitted);
+                let done = (number * m + f) * all.len() + k + 1;
+                run.report("column members", done as u64, total as u64, "");
+            }
+            let loss = |c| self.cells[f].loss(response, c).unwrap_or(f64::INFINITY);
+            for which in 0..members.len() {
+                if loss(first + which) < loss(sources_so_far[f]) {
+                    (sources_so_far[f], sources[f]) = (first + which, Some(which));
+                }
+            }
+            let Some(which) = sources[f].filter(|_| order == Order::Chained) else { continue };
+            for (completed, learners) in all.iter_mut().zip(&learners) {
+                let grid = &completed.fold.grid;
+                let rows = grid.rows_where(f, |at| !grid.observed[at]);
+                if let Some(learner) = &learners[f][which] {
+                    let predicted = learner.predict_distribution(&completed.plain, &rows, run)?;
+                    put(&mut completed.plain, f, response, m, &rows, &predicted);
+                }
+            }
+        }
+        let mut last = None;
+        for (completed, learners) in all.iter_mut().zip(learners) {
+            let layer = Layer { order, learners, sources: sources.clone() };
+            if order == Order::Parallel && number + 1 < budget.layers + budget.sweeps {
+                let is_careful = number + 1 < budget.layers;
+                complete_with(&layer, completed, columns, is_careful, run)?;
+            }
+            last = Some(layer);
+        }
+        Ok(last)
+    }
+
+    /// Selects, calibrates, lets go of what has no weight, and fits what was put off until it has some.
+    #[allow(clippy::type_complexity)]
+    fn finish(
+        mut self,
+        initial: Vec<usize>,
+        layers: &mut [Layer],
+    ) -> Result<(Vec<Option<Box<dyn FittedRowMember>>>, Members, Vec<ColumnEnsemble>, Vec<String>)> {
+        let Context { columns, run, .. } = self.context;
+        let all = candidates(&self.members, layers.len());
+        let pairs: Vec<(&Response, &OutOfFold)> = columns.responses.iter().zip(&self.cells).collect();
+        let selections = run.install(|| select(&pairs, BASELINE, |f| self.unproven_weights(f, layers, &all)));
+        let whole = Fold::all(self.grid.clone());
+        let mut ensembles = Vec::with_capacity(columns.len());
+        for (f, selection) in selections.into_iter().enumerate() {
+            let (response, cells) = pairs[f];
+            let predicted = cells.ensemble(response, selection.aggregation, &selection.weights);
+            let prior = crate::members::marginal_of(&whole.grid, f, response);
+            let errors = cells.measured(response, &selection.predicted, Response::error);
+            ensembles.push(ColumnEnsemble {
+                initial: initial[f],
+                aggregation: selection.aggregation,
+                validation: Validation {
+                    cells: cells.truth.len(),
+                    ensemble: mean_and_error(&errors).0,
+                    candidates: (0..all.len()).map(|c| cells.error(response, c)).collect(),
+                },
+                calibration: Calibration::of(response, &predicted, &cells.truth, &prior),
+                weights: selection.weights,
+            });
+        }
+        let mut is_seen = false;
+        for (l, layer) in layers.iter_mut().enumerate().rev() {
+            let place = |member| all.iter().position(|c| *c == Candidate::Column { layer: l, member });
+            let has_weight = |f: usize, member| place(member).is_some_and(|c| ensembles[f].weights[c] > 0.0);
+            is_seen |= layer.prune(is_seen, has_weight);
+        }
+        for k in 0..self.rows.len() {
+            let member = self.members.rows[k];
+            let is_own = |c: &Candidate| matches!(c, Candidate::Row { member, .. } if *member == k);
+            let mut weights = ensembles.iter().flat_map(|e| e.weights.iter().zip(&all));
+            let Some(needed) = member.needs().and_then(|name| self.members.row(name)) else { continue };
+            if let Some(other) =
+                self.rows[needed].all.as_deref().filter(|_| weights.any(|(w, c)| *w > 0.0 && is_own(c)))
+            {
+                let needed = self.predict_classes(other, self.grid)?;
+                self.rows[k].all = member.fit(&[&whole], &[needed], self.context)?.models.pop().flatten();
+            }
+        }
+        let rows = self.rows.into_iter().map(|fitted| fitted.all).collect();
+        Ok((rows, self.members, ensembles, self.notes))
+    }
+
+    /// The weights of a column with too few held-out cells to select by: what members ask for, the rest to the first.
+    fn unproven_weights(&self, f: usize, layers: &[Layer], all: &[Candidate]) -> Vec<f32> {
+        let last = layers.len().checked_sub(1);
+        let weight = |candidate: &Candidate| match *candidate {
+            Candidate::Row { member, output: 0 } if self.rows[member].all.is_some() => {
+                self.members.rows[member].unproven_weight()
+            }
+            Candidate::Column { layer, member }
+                if Some(layer) == last && layers[layer].learners[f][member].is_some() =>
+            {
+                self.members.columns[member].unproven_weight()
+            }
+            _ => 0.0,
+        };
+        let mut weights: Vec<f32> = all.iter().map(weight).collect();
+        let rest = 1.0 - weights.iter().sum::<f32>();
+        let first = weights.iter().position(|w| *w > 0.0).unwrap_or(BASELINE);
+        weights[first] += rest;
+        weights
+    }
+}
+
+/// Completes a fold with what a layer predicts; its copies without groups of columns only where the next layer needs them.
+fn complete_with(
+    layer: &Layer,
+    completed: &mut CompletedFold,
+    columns: &Columns,
+    is_careful: bool,
+    run: &Run,
+) -> Result<()> {
+    let CompletedFold { fold, plain, without } = completed;
+    let (grid, m) = (&fold.grid, columns.len());
+    let predict = |z: &mut Vec<f32>, open: &dyn Fn(usize) -> bool| {
+        let rows: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, open)).collect();
+        layer.predict(z, columns, &rows, |_, _| false, run, |_, _, _| {})
+    };
+    predict(plain, &|at| !grid.observed[at])?;
+    let groups = without.len();
+    for (group, z) in without.iter_mut().enumerate().filter(|_| is_careful) {
+        predict(z, &|at| at % m % groups == group || !grid.observed[at])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! The default method `m3`: a stacked ensemble.
+//!
+//! A table becomes a grid of numbers between 0 and 1  in several folds, each without some observed cells.
+//! Base models, the members, are fitted on each fold and predict what it does not see; layers of column members
+//! learn from the rows that these completed. On the out-of-fold predictions weights are chosen for each column
+//! (`select`) and intervals are calibrated (`calibrate`). `fit` is that way as a whole, `predict` fills
+//! rows by it, `model` is what is kept, `budget` how much work a table gets, [`m3`] the method and its parameters.
+
+mod budget;
+mod calibrate;
+mod columns;
+mod fit;
+mod folds;
+mod layers;
+pub mod m3;
+mod members;
+mod model;
+mod predict;
+mod predictions;
+mod scores;
+mod select;
+
+pub use m3::{M3, M3Params};
+
+use m3impute_core::MethodSpec;
+
+/// The methods of this crate.
+pub static METHODS: &[&MethodSpec] = &[&m3::SPEC];

@@ -1,0 +1,112 @@
+//! The graph network of [`m3impute_gnn::network`]: one a fold, which are averaged.
+
+use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, Refit, RowMember};
+use crate::columns::Columns;
+use crate::folds::Fold;
+use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
+use m3impute_gnn::network::bag::{self, TrainedNetwork};
+use m3impute_gnn::network::{ColumnInput, Grid, Shape};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The share of a limited time that is kept for what follows the networks.
+const KEPT_TIME: f64 = 0.4;
+/// Networks in a file, at most.
+const MOST_NETWORKS: usize = 1024;
+
+/// The member. Its first output is the median of the probabilities that it predicts (or these), its second a point.
+#[derive(Debug)]
+pub struct Network;
+
+/// Networks that are averaged.
+#[derive(Debug)]
+struct FittedNetworks {
+    shape: Shape,
+    inputs: Arc<[ColumnInput]>,
+    networks: Vec<Arc<TrainedNetwork>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    shape: Shape,
+    inputs: Vec<ColumnInput>,
+    networks: usize,
+}
+
+impl RowMember for Network {
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    fn outputs(&self) -> usize {
+        2
+    }
+
+    fn refit(&self) -> Refit {
+        Refit::Bagged
+    }
+
+    /// What networks fill teaches the layers above more than other imputations, unless it is clearly worse.
+    fn initial(&self) -> Option<f64> {
+        Some(0.9)
+    }
+
+    fn unproven_weight(&self) -> f32 {
+        0.5
+    }
+
+    fn fit(&self, folds: &[&Fold], _: &[Predicted], context: Context<'_>) -> Result<FittedFolds> {
+        let Context { columns, budget, run } = context;
+        let Some(first) = folds.first() else { return Ok(FittedFolds::default()) };
+        let mut all = first.grid.clone();
+        all.observed.iter_mut().zip(&first.held).for_each(|(observed, held)| *observed |= *held);
+        let input = |(f, response)| ColumnInput::of(&all.values(f), response);
+        let inputs: Arc<[ColumnInput]> = columns.responses.iter().enumerate().map(input).collect();
+        let kept = run.time_left().map(|t| t.mul_f64(KEPT_TIME));
+        let views: Vec<(&Grid, &[bool])> = folds.iter().map(|fold| (&fold.grid, &fold.held[..])).collect();
+        let (networks, notes) = bag::train(&views, &inputs, budget.training, kept, run)?;
+        let networks: Vec<Arc<TrainedNetwork>> = networks.into_iter().map(Arc::new).collect();
+        let fitted = |networks: &[Arc<TrainedNetwork>]| -> Option<Box<dyn FittedRowMember>> {
+            let (shape, inputs) = (budget.training.shape, inputs.clone());
+            Some(Box::new(FittedNetworks { shape, inputs, networks: networks.to_vec() }))
+        };
+        Ok(FittedFolds { models: networks.chunks(1).map(fitted).collect(), bagged: fitted(&networks), notes })
+    }
+
+    fn restore(
+        &self,
+        file: &ModelFile,
+        prefix: &str,
+        state: &Value,
+        columns: &Columns,
+    ) -> Result<Box<dyn FittedRowMember>> {
+        let State { shape, inputs, networks } =
+            State::deserialize(state).map_err(|e| Error::damaged(format!("the networks: {e}")))?;
+        let fits = inputs.iter().map(|input| &input.response).eq(&columns.responses);
+        if !fits || !(1..=MOST_NETWORKS).contains(&networks) {
+            return Err(Error::damaged("the shape of the networks"));
+        }
+        let restore = |k: usize| TrainedNetwork::restore(file, &format!("{prefix}{k}."), shape, &inputs).map(Arc::new);
+        let networks = (0..networks).map(restore).collect::<Result<_>>()?;
+        Ok(Box::new(FittedNetworks { shape, inputs: inputs.into(), networks }))
+    }
+}
+
+impl FittedRowMember for FittedNetworks {
+    fn predict(&self, asked: &Asked<'_>, run: &Run) -> Result<Predicted> {
+        let networks: Vec<&TrainedNetwork> = self.networks.iter().map(Arc::as_ref).collect();
+        let of_columns = bag::predict(&networks, &self.inputs, asked.grid, asked.cells, run)?;
+        let (answers, points) = of_columns.into_iter().map(|[answers, point]| (answers, point)).unzip();
+        Ok(vec![answers, points])
+    }
+
+    fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> Value {
+        for (k, network) in self.networks.iter().enumerate() {
+            network.store(&format!("{prefix}{k}."), tensors);
+        }
+        let (shape, inputs) = (self.shape, self.inputs.to_vec());
+        serde_json::to_value(State { shape, inputs, networks: self.networks.len() }).unwrap_or_default()
+    }
+}

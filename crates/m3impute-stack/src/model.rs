@@ -1,0 +1,186 @@
+//! What the stack has learnt, and how it is kept in a model file.
+
+use crate::calibrate::Calibration;
+use crate::columns::Columns;
+use crate::layers::{Layer, LayerState};
+use crate::members::{FittedRowMember, MEMBERS, Members};
+use crate::predictions::Aggregation;
+use m3impute_core::{Error, ModelFile, Result, Tensor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A prediction that an ensemble may be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// An output of a row member.
+    Row {
+        /// Its place among the row members.
+        member: usize,
+        /// Which of its outputs.
+        output: usize,
+    },
+    /// A column member in a layer.
+    Column {
+        /// The layer.
+        layer: usize,
+        /// Its place among the column members.
+        member: usize,
+    },
+}
+
+/// The place of the baseline among the candidates.
+pub const BASELINE: usize = 0;
+
+/// Out-of-fold errors of a column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// How many cells were held out.
+    pub cells: usize,
+    /// The mean error of the ensemble.
+    pub ensemble: f64,
+    /// That of each candidate, where it has one.
+    pub candidates: Vec<Option<f64>>,
+}
+
+/// The ensemble of a column.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ColumnEnsemble {
+    /// The candidate whose prediction is the initial imputation, on which the layers build.
+    pub initial: usize,
+    /// The weight of each candidate.
+    pub weights: Vec<f32>,
+    /// How their predictions become one.
+    pub aggregation: Aggregation,
+    /// Out-of-fold errors.
+    pub validation: Validation,
+    /// How a prediction becomes a distribution.
+    pub calibration: Calibration,
+}
+
+/// What was learnt.
+#[derive(Debug)]
+pub struct StackModel {
+    /// What is known of the columns.
+    pub columns: Columns,
+    /// The members that took part.
+    pub members: Members,
+    /// The row members that were fitted, in the order of the members.
+    pub rows: Vec<Option<Box<dyn FittedRowMember>>>,
+    /// The layers of column members.
+    pub layers: Vec<Layer>,
+    /// The ensemble of each column, `[m]`.
+    pub ensembles: Vec<ColumnEnsemble>,
+}
+
+/// The candidates of some members with so many layers, in the order of weights.
+pub fn candidates(members: &Members, layers: usize) -> Vec<Candidate> {
+    let of_rows = members.rows.iter().enumerate();
+    let rows = of_rows.flat_map(|(member, m)| (0..m.outputs()).map(move |output| Candidate::Row { member, output }));
+    let columns = members.columns.len();
+    let of_layers = (0..layers).flat_map(|layer| (0..columns).map(move |member| Candidate::Column { layer, member }));
+    rows.chain(of_layers).collect()
+}
+
+impl StackModel {
+    /// The candidates, in the order of weights.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        candidates(&self.members, self.layers.len())
+    }
+
+    /// The name of the member behind a candidate.
+    pub fn name(&self, candidate: Candidate) -> &'static str {
+        match candidate {
+            Candidate::Row { member, .. } => self.members.rows[member].name(),
+            Candidate::Column { member, .. } => self.members.columns[member].name(),
+        }
+    }
+
+    /// The weight of each column's ensemble on a candidate.
+    pub fn weight(&self, column: usize, candidate: usize) -> f32 {
+        self.ensembles[column].weights[candidate]
+    }
+}
+
+/// What is small enough for the header.
+#[derive(Serialize, Deserialize)]
+struct State {
+    columns: Columns,
+    /// The names of the members that took part.
+    members: Vec<String>,
+    /// What is small of each row member that was fitted, by its key.
+    rows: BTreeMap<String, Value>,
+    layers: Vec<LayerState>,
+    ensembles: Vec<ColumnEnsemble>,
+}
+
+impl StackModel {
+    /// Writes it down: tensors for what is large, JSON for the rest.
+    pub fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
+        let mut rows = BTreeMap::new();
+        for (member, fitted) in self.members.rows.iter().zip(&self.rows) {
+            if let Some(fitted) = fitted {
+                rows.insert(member.key().to_owned(), fitted.store(&format!("{}.", member.key()), tensors));
+            }
+        }
+        let layers = self.layers.iter().enumerate();
+        let layers =
+            layers.map(|(l, layer)| layer.store(&format!("layer.{l}."), &self.members.columns, tensors)).collect();
+        let names = self.members.rows.iter().map(|m| m.name()).chain(self.members.columns.iter().map(|m| m.name()));
+        let (columns, ensembles) = (self.columns.clone(), self.ensembles.clone());
+        let state = State { columns, members: names.map(str::to_owned).collect(), rows, layers, ensembles };
+        serde_json::to_value(state).unwrap_or(Value::Null)
+    }
+
+    /// Reads it back. Nothing in a file is trusted.
+    ///
+    /// # Errors
+    /// When something is not there or does not fit.
+    pub fn restore(file: &ModelFile) -> Result<StackModel> {
+        let State { columns, members, rows: states, layers, ensembles } = file.state()?;
+        let meanings: Vec<_> = file.header.encoder.features().iter().map(|f| f.meaning).collect();
+        columns.check(&meanings)?;
+        let members = Members::named(MEMBERS, &members);
+        let mut rows = Vec::with_capacity(members.rows.len());
+        for member in &members.rows {
+            let state = states.get(member.key());
+            let restore = |state| member.restore(file, &format!("{}.", member.key()), state, &columns);
+            rows.push(state.map(restore).transpose()?);
+        }
+        let restore = |(l, state): (usize, &LayerState)| {
+            Layer::restore(file, &format!("layer.{l}."), state, &members.columns, &columns)
+        };
+        let layers = layers.iter().enumerate().map(restore).collect::<Result<_>>()?;
+        let model = StackModel { columns, members, rows, layers, ensembles };
+        model.check()?;
+        Ok(model)
+    }
+
+    /// Whether everything has the size that the others say, and what is needed is there.
+    fn check(&self) -> Result<()> {
+        let candidates = self.candidates();
+        let is_initial = |c: usize| match candidates.get(c) {
+            Some(Candidate::Row { member, .. }) => {
+                let allowed = c == BASELINE || self.members.rows[*member].initial().is_some();
+                allowed && self.rows[*member].is_some()
+            }
+            _ => false,
+        };
+        let fits = |(ensemble, response): (&ColumnEnsemble, _)| {
+            ensemble.weights.len() == candidates.len()
+                && ensemble.weights.iter().all(|w| w.is_finite())
+                && ensemble.validation.candidates.len() <= candidates.len()
+                && ensemble.calibration.is_sound(response)
+                && is_initial(ensemble.initial)
+        };
+        let needs = |(member, fitted): (&&'static dyn crate::members::RowMember, &Option<_>)| {
+            let needed = member.needs().map(|name| self.members.row(name).is_some_and(|k| self.rows[k].is_some()));
+            fitted.is_none() || needed != Some(false)
+        };
+        let all = self.ensembles.len() == self.columns.len()
+            && self.rows.first().is_some_and(Option::is_some)
+            && self.ensembles.iter().zip(&self.columns.responses).all(fits)
+            && self.members.rows.iter().zip(&self.rows).all(needs);
+        if all { Ok(()) } else { Err(Error::damaged("the shape of the stack")) }
+    }
+}

@@ -1,0 +1,100 @@
+//! Predicting: every member with weight predicts, and the predictions of a column are aggregated.
+
+use crate::layers::put;
+use crate::members::{Asked, FittedRowMember, Predicted};
+use crate::model::{BASELINE, Candidate, StackModel};
+use crate::predictions::aggregate;
+use m3impute_core::{Result, Run};
+use m3impute_gnn::network::Grid;
+use m3impute_learners::Response;
+
+impl StackModel {
+    /// Predicts the missing cells of rows, each row by itself: for each column the predictions of its cells, row by row.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn predict(&self, grid: &Grid, run: &Run) -> Result<Vec<Vec<f32>>> {
+        let m = grid.m;
+        let candidates = self.candidates();
+        let missing: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, |at| !grid.observed[at])).collect();
+        // What those with weight predict, in the order of candidates.
+        let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
+        let mut z = grid.x.clone();
+        let mut of_rows: Vec<Option<Predicted>> = Vec::with_capacity(self.rows.len());
+        for (k, fitted) in self.rows.iter().enumerate() {
+            let asked = |f: usize| self.is_asked(k, f, &candidates);
+            let of = fitted.as_ref().map(|fitted| self.predict_rows(k, fitted.as_ref(), grid, asked, &of_rows, run));
+            let of = of.transpose()?.flatten();
+            for (c, candidate) in candidates.iter().enumerate() {
+                let Candidate::Row { member, output } = *candidate else { continue };
+                let Some(of) = of.as_ref().filter(|_| member == k) else { continue };
+                for (f, predicted) in of[output].iter().enumerate() {
+                    if self.ensembles[f].initial == c {
+                        put(&mut z, f, &self.columns.responses[f], m, &missing[f], predicted);
+                    }
+                    if self.weight(f, c) > 0.0 {
+                        parts[f].push((self.weight(f, c), predicted.clone()));
+                    }
+                }
+            }
+            of_rows.push(of);
+        }
+        for (l, layer) in self.layers.iter().enumerate() {
+            let place = |member: usize| candidates.iter().position(|c| *c == Candidate::Column { layer: l, member });
+            let places: Vec<usize> = (0..self.members.columns.len()).filter_map(place).collect();
+            let weight = |f: usize, which: usize| self.weight(f, places[which]);
+            let wanted = |f, which| weight(f, which) > 0.0;
+            layer.predict(&mut z, &self.columns, &missing, wanted, run, |f, which, predicted| {
+                parts[f].push((weight(f, which), predicted.to_vec()));
+            })?;
+        }
+        let mut all = Vec::with_capacity(m);
+        for (f, parts) in parts.iter().enumerate() {
+            let parts: Vec<(f32, &[f32])> = parts.iter().map(|(weight, predicted)| (*weight, &predicted[..])).collect();
+            all.push(if parts.is_empty() {
+                // No member with weight has a prediction.
+                self.baseline(f, grid, run)?
+            } else {
+                aggregate(&self.columns.responses[f], self.ensembles[f].aggregation, &parts)
+            });
+        }
+        Ok(all)
+    }
+
+    /// Whether a row member has to predict a column: it has weight, layers build on it, or a member that needs it does.
+    fn is_asked(&self, member: usize, f: usize, candidates: &[Candidate]) -> bool {
+        let is_own = |c: usize| matches!(candidates[c], Candidate::Row { member: k, .. } if k == member);
+        let has_weight = (0..candidates.len()).any(|c| is_own(c) && self.weight(f, c) > 0.0);
+        let is_initial = !self.layers.is_empty() && is_own(self.ensembles[f].initial);
+        let name = self.members.rows[member].name();
+        let fitted = self.members.rows.iter().zip(&self.rows).filter(|(_, fitted)| fitted.is_some());
+        let is_needed = fitted.into_iter().any(|(other, _)| other.needs() == Some(name));
+        has_weight || is_initial || (is_needed && self.columns.responses[f] != Response::Number)
+    }
+
+    fn predict_rows(
+        &self,
+        member: usize,
+        fitted: &dyn FittedRowMember,
+        grid: &Grid,
+        asked: impl Fn(usize) -> bool,
+        before: &[Option<Predicted>],
+        run: &Run,
+    ) -> Result<Option<Predicted>> {
+        let asked: Vec<bool> = (0..grid.m).map(asked).collect();
+        let cells: Vec<bool> = grid.observed.iter().enumerate().map(|(at, o)| !o && asked[at % grid.m]).collect();
+        if !cells.contains(&true) {
+            return Ok(None);
+        }
+        let needed = self.members.rows[member].needs().and_then(|name| self.members.row(name));
+        let needed = needed.and_then(|k| before[k].as_ref());
+        fitted.predict(&Asked { grid, cells: &cells, needed }, run).map(Some)
+    }
+
+    fn baseline(&self, f: usize, grid: &Grid, run: &Run) -> Result<Vec<f32>> {
+        let cells: Vec<bool> = grid.observed.iter().enumerate().map(|(at, o)| !o && at % grid.m == f).collect();
+        let Some(fitted) = &self.rows[BASELINE] else { return Ok(Vec::new()) };
+        let mut predicted = fitted.predict(&Asked { grid, cells: &cells, needed: None }, run)?;
+        Ok(predicted.swap_remove(0).swap_remove(f))
+    }
+}
