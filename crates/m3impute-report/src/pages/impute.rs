@@ -76,19 +76,16 @@ impl ImputeFacts {
         let believed = self.uncertain.is_some();
         let line = believed.then(|| {
             html!(
-                "<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><path class=\"believed\" d=\"M1 9L8 3L14 5L21 10\"/></svg>\
-                 all that the filled cells may be</li>\
-                 <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><path class=\"whisker\" d=\"M1 6H21\"/>\
-                 <path class=\"point\" d=\"M12 6h0\"/></svg>a filled cell and its {} % interval</li>",
+                "<li>{}all that the filled cells may be</li><li>{}a filled cell and its {} % interval</li>",
+                charts::key_lines(&[("believed", "M1 9L8 3L14 5L21 10")]),
+                charts::key_lines(&[("whisker", "M1 6H21"), ("point", "M12 6h0")]),
                 interval_percent()
             )
         });
         let key = html!(
-            "<ul class=\"key\" aria-label=\"Key\">\
-             <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"observed\" width=\"22\" height=\"12\"/></svg>\
-             observed</li>\
-             <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"filled\" width=\"22\" height=\"12\"/></svg>\
-             filled</li>{}</ul>\n",
+            "<ul class=\"key\" aria-label=\"Key\"><li>{}observed</li><li>{}filled</li>{}</ul>\n",
+            charts::key_area("observed"),
+            charts::key_area("filled"),
             line
         );
         let about = if believed {
