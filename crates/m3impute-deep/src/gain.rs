@@ -5,12 +5,12 @@
 
 use crate::chance::{Deck, of_row, unit};
 use crate::files::store;
-use crate::held::Held;
-use crate::inputs::{Inputs, Rows, Samples, encoding};
+use crate::held::{Held, split};
+use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
-use crate::pace::Pace;
+use crate::pace::{Best, Pace};
+use crate::registry;
 use m3impute_core::beliefs::Distributions;
-use m3impute_core::encode::Scale;
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
@@ -134,7 +134,7 @@ pub static SPEC: MethodSpec = MethodSpec {
             doc: "how many steps, each of both networks",
             expects: Expect::Whole(1, 10_000_000),
         },
-        ParamSpec { name: "batch", doc: "how many rows a step looks at, at most", expects: Expect::Whole(1, 65_536) },
+        registry::BATCH,
         ParamSpec {
             name: "width",
             doc: "the width of hidden layers (auto: that of the inputs)",
@@ -150,7 +150,7 @@ pub static SPEC: MethodSpec = MethodSpec {
             doc: "how much the error on observed cells weighs beside the discriminator",
             expects: Expect::Number(0.0, 1e6),
         },
-        ParamSpec { name: "learning_rate", doc: "the step of Adam", expects: Expect::Number(1e-8, 1.0) },
+        registry::LEARNING_RATE,
         ParamSpec {
             name: "batches",
             doc: "whether both networks see the same rows in a step, or the generator fresh ones",
@@ -192,14 +192,12 @@ impl MatrixMethod for Gain {
     }
 
     fn encoding(&self) -> Encoding {
-        encoding(Scale::MinMax)
+        encoding(false)
     }
 
     fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGain>> {
-        let inputs = Inputs::of(data);
-        let mut rows = inputs.read(data, 0..data.rows);
-        let held = Held::out_of(&mut rows, &inputs, self.params.held as f32, &mut run.rng("held out", 0));
-        let (mut best, mut since) = (None, 0);
+        let (inputs, rows, held) = split(data, self.params.held, run);
+        let mut best = Best::new(PATIENCE);
         let mut pace = Pace::new(SPEC.name, "steps", self.params.steps);
         let mut training = Training::new(&self.params, &inputs, rows, run);
         while let Some(steps) = pace.next(LOOK, run)? {
@@ -208,18 +206,13 @@ impl MatrixMethod for Gain {
                 (loss, held.as_ref().map(|held| training.error(held, &mut run.rng("noise", 0))))
             });
             pace.took(steps, loss, run)?;
-            let Some(error) = error else { continue };
-            since += 1;
-            if best.as_ref().is_none_or(|(least, _)| error < *least) {
-                (best, since) = (Some((error, training.generator.params.clone())), 0);
-            }
-            if since > PATIENCE {
+            if error.is_some_and(|error| !best.offer(error, || training.generator.params.clone())) {
                 break;
             }
         }
         let Network { mut params, net } = training.generator;
-        if let Some((_, best)) = &best {
-            params.copy_values_from(best);
+        if let Some(best) = best.state() {
+            params.copy_values_from(&best);
         }
         let width = self.params.width.unwrap_or(inputs.width());
         let model = FittedGain { inputs, width, params, generator: net, seed: run.seed() };
@@ -428,7 +421,7 @@ impl FittedGain {
         mut each: impl FnMut(&mut Encoded, usize, &[f32]),
     ) -> Result<()> {
         let (w, batch) = (self.inputs.width(), (64 * ROWS / samples).clamp(1, ROWS));
-        let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
+        let holes = incomplete_rows(data);
         let mut tape = Tape::inference();
         for part in holes.chunks(batch) {
             run.check()?;

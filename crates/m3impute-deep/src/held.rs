@@ -2,6 +2,7 @@
 
 use crate::chance::unit;
 use crate::inputs::{Inputs, Rows, select};
+use m3impute_core::{Encoded, Run};
 use m3impute_nn::Matrix;
 use rand_chacha::ChaCha8Rng;
 
@@ -21,9 +22,17 @@ pub(crate) struct Held {
     places: Vec<usize>,
 }
 
+/// What a training starts from: how a table is seen, its rows, and the held-out cells, which the rows lack.
+pub(crate) fn split(data: &Encoded, share: f64, run: &Run) -> (Inputs, Rows, Option<Held>) {
+    let inputs = Inputs::of(data);
+    let mut rows = inputs.read(data, 0..data.rows);
+    let held = Held::out_of(&mut rows, &inputs, share as f32, &mut run.rng("held out", 0));
+    (inputs, rows, held)
+}
+
 impl Held {
     /// Takes about this share of the observed cells out of `rows`; none where that leaves nothing to judge by.
-    pub(crate) fn out_of(rows: &mut Rows, inputs: &Inputs, share: f32, rng: &mut ChaCha8Rng) -> Option<Held> {
+    fn out_of(rows: &mut Rows, inputs: &Inputs, share: f32, rng: &mut ChaCha8Rng) -> Option<Held> {
         let seen: f32 = rows.observed.as_slice().iter().sum();
         let share = share.min(MOST / seen.max(1.0));
         let mut held = Matrix::zeros(rows.len(), inputs.width()); // [n, w]

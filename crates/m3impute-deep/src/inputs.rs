@@ -41,8 +41,14 @@ pub(crate) struct Rows {
 
 /// What the methods of this crate want to see. A level is a code: the flags are made here, so that each column with
 /// levels has one distribution. A column of one value has nothing to learn.
-pub(crate) fn encoding(scale: Scale) -> Encoding {
+pub(crate) fn encoding(standardise: bool) -> Encoding {
+    let scale = if standardise { Scale::Standard } else { Scale::MinMax };
     Encoding { layout: Layout::Codes, scale, constants: Constants::Leave }
+}
+
+/// The rows that have holes.
+pub(crate) fn incomplete_rows(data: &Encoded) -> Vec<usize> {
+    (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect()
 }
 
 impl Inputs {
@@ -93,7 +99,7 @@ impl Inputs {
     }
 
     /// Rows as a network sees them.
-    pub(crate) fn read(&self, data: &Encoded, rows: Range<usize>) -> Rows {
+    pub(crate) fn read(&self, data: &Encoded, rows: impl ExactSizeIterator<Item = usize>) -> Rows {
         let mut x = Matrix::zeros(rows.len(), self.width); // [n, w]
         let mut observed = Matrix::zeros(rows.len(), self.width); // [n, w]
         for (at, i) in rows.enumerate() {
@@ -259,7 +265,7 @@ mod tests {
         let colour = Column::codes([Some(2), Some(0), None, Some(2)]);
         let size = Column::numbers([Some(0.0), None, Some(10.0), Some(5.0)]);
         let table = Table::new(schema.unwrap(), vec![colour, size]).unwrap();
-        Encoder::fit(&table, encoding(Scale::MinMax)).unwrap().encode(&table).unwrap()
+        Encoder::fit(&table, encoding(false)).unwrap().encode(&table).unwrap()
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod miracle;
 pub mod miwae;
 mod mlp;
 mod pace;
+mod registry;
 
 pub use gain::{FittedGain, Gain, GainParams};
 pub use miracle::{FittedMiracle, Miracle, MiracleParams};

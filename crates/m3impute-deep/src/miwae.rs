@@ -4,26 +4,28 @@
 //! and gives the normal distribution `q` of its latent numbers; the decoder gives the distributions of the row's cells.
 //! Samples from `q` weighted by `p(x | z) p(z) / q(z)` are samples of what is missing.
 
-use crate::chance::{Deck, of_row};
+mod train;
+
+use crate::chance::of_row;
 use crate::files::store;
-use crate::held::Held;
-use crate::inputs::{Inputs, Rows, Samples, encoding};
+use crate::held::split;
+use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
-use crate::pace::Pace;
+use crate::pace::{Best, Pace};
+use crate::registry;
 use m3impute_core::beliefs::Distributions;
-use m3impute_core::encode::Scale;
 use m3impute_core::{
-    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
+    Encoded, Encoding, Error, Expect, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, load_matrix_model,
 };
-use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var, alone};
+use m3impute_nn::{Activation, Index, Matrix, Params, Tape, Var, alone};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_distr::{Distribution, StudentT};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use train::Training;
 
 /// Numbers of the decoder that a thread makes at a time when rows are filled.
 const NUMBERS: usize = 1 << 18;
@@ -33,10 +35,6 @@ const CHUNKS: usize = 32;
 const LOOKS: u64 = 40;
 /// Steps from one look at the clock to the next, about.
 const STEPS: u64 = 100;
-/// Samples of a row when held-out cells are looked at.
-const LOOK_SAMPLES: usize = 50;
-/// Parts of a batch, each learnt from by one thread.
-const PARTS: usize = 4;
 /// Looks without a better one after which training ends.
 const PATIENCE: u64 = 12;
 
@@ -140,12 +138,8 @@ pub static SPEC: MethodSpec = MethodSpec {
     ],
     params: &[
         ParamSpec { name: "epochs", doc: "how many epochs", expects: Expect::Whole(1, 10_000_000) },
-        ParamSpec {
-            name: "steps",
-            doc: "how many steps at most, where the epochs of a long table would be more",
-            expects: Expect::Whole(1, 10_000_000),
-        },
-        ParamSpec { name: "batch", doc: "how many rows a step looks at, at most", expects: Expect::Whole(1, 65_536) },
+        registry::EPOCH_STEPS,
+        registry::BATCH,
         ParamSpec { name: "width", doc: "the width of hidden layers", expects: Expect::Whole(1, 2048) },
         ParamSpec {
             name: "latent",
@@ -159,26 +153,16 @@ pub static SPEC: MethodSpec = MethodSpec {
             doc: "what is put into a hole: the weighted mean of the samples' means, or of one draw a sample",
             expects: Expect::Choice(&["mean", "draw"]),
         },
-        ParamSpec { name: "learning_rate", doc: "the step of Adam", expects: Expect::Number(1e-8, 1.0) },
-        ParamSpec {
-            name: "standardise",
-            doc: "whether numbers have mean 0 and deviation 1, or lie between 0 and 1",
-            expects: Expect::Flag,
-        },
-        ParamSpec {
-            name: "held",
-            doc: "the share of observed cells that are held out to tell which epoch was best (0: take the last)",
-            expects: Expect::Number(0.0, 0.5),
-        },
+        registry::LEARNING_RATE,
+        registry::STANDARDISE,
+        registry::HELD_FOR_EPOCHS,
     ],
     preset_values: |name| {
         SPEC.presets.iter().any(|p| p.0 == name).then(|| serde_json::json!(MiwaeParams::of_preset(name)))
     },
     build: |settings| {
         let params = SPEC.params(settings, MiwaeParams::of_preset)?;
-        let clip = SPEC.preset(settings)? != "paper";
-        let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(Miwae { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(Miwae { params }, registry::finish(&SPEC, settings)?)))
     },
     load: load_matrix_model::<Miwae>,
 };
@@ -193,23 +177,21 @@ impl MatrixMethod for Miwae {
     }
 
     fn encoding(&self) -> Encoding {
-        encoding(if self.params.standardise { Scale::Standard } else { Scale::MinMax })
+        encoding(self.params.standardise)
     }
 
     fn fit(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiwae>> {
         let p = &self.params;
-        let inputs = Inputs::of(data);
-        let mut rows = inputs.read(data, 0..data.rows);
-        let held = Held::out_of(&mut rows, &inputs, p.held as f32, &mut run.rng("held out", 0));
+        let (inputs, rows, held) = split(data, p.held, run);
         let latent = p.latent.unwrap_or(inputs.width() / 2).max(1);
         let shape = Shape { width: p.width, latent, samples: p.samples, fill: p.fill };
         let model = FittedMiwae::new(inputs, shape, run);
         let mut training = Training::new(p, rows, model);
         let batches = training.batches() as u64;
-        let mut pace = Pace::new(SPEC.name, "epochs", p.epochs.min((p.steps / batches).max(1)));
+        let mut pace = Pace::of_epochs(SPEC.name, p.epochs, p.steps, batches);
         // Without looks, epochs are bundled only to keep the pool busy.
         let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / LOOKS } else { STEPS / batches };
-        let (bundle, mut best, mut since) = (bundle.clamp(1, 25), None, 0);
+        let (bundle, mut best) = (bundle.clamp(1, 25), Best::new(PATIENCE));
         while let Some(epochs) = pace.next(bundle, run)? {
             let cancel = run.cancel();
             let (loss, error) = run.install(|| -> Result<_> {
@@ -220,107 +202,16 @@ impl MatrixMethod for Miwae {
                 Ok((loss, held.as_ref().map(|held| training.error(held, run))))
             })?;
             pace.took(epochs, loss, run)?;
-            let Some(error) = error else { continue };
-            since += 1;
-            if best.as_ref().is_none_or(|(least, _)| error < *least) {
-                (best, since) = (Some((error, training.model.params.clone())), 0);
-            }
-            if since > PATIENCE {
+            if error.is_some_and(|error| !best.offer(error, || training.model.params.clone())) {
                 break;
             }
         }
         let mut model = training.model;
-        if let Some((_, best)) = &best {
-            model.params.copy_values_from(best);
+        if let Some(best) = best.state() {
+            model.params.copy_values_from(&best);
         }
         model.fill(data, run)?;
         Ok(Learnt { model, notes: pace.notes() })
-    }
-}
-
-/// A model in training.
-#[derive(Debug)]
-struct Training<'a> {
-    settings: &'a MiwaeParams,
-    rows: Rows,
-    deck: Deck,
-    model: FittedMiwae,
-    adam: Adam,
-    /// For each part of a batch.
-    parts: [Tape; PARTS],
-}
-
-impl<'a> Training<'a> {
-    fn new(settings: &'a MiwaeParams, rows: Rows, model: FittedMiwae) -> Training<'a> {
-        let adam = Adam::new(&model.params, AdamParams::default());
-        Training { settings, deck: Deck::new(rows.len()), rows, model, adam, parts: Default::default() }
-    }
-
-    /// Steps of an epoch: as many as there are whole batches, between which the rows are shared out.
-    fn batches(&self) -> usize {
-        (self.rows.len() / self.settings.batch.min(self.rows.len())).max(1)
-    }
-
-    /// One epoch; returns the loss of its last step.
-    fn epoch(&mut self, rng: &mut ChaCha8Rng, check: impl Fn() -> Result<()>) -> Result<f32> {
-        let (n, batches) = (self.rows.len(), self.batches());
-        let order = self.deck.shuffle(rng).to_vec();
-        let mut loss = 0.0;
-        for batch in 0..batches {
-            check()?;
-            loss = self.step(&order[batch * n / batches..(batch + 1) * n / batches], rng);
-        }
-        Ok(loss)
-    }
-
-    fn step(&mut self, rows: &[usize], rng: &mut ChaCha8Rng) -> f32 {
-        let Self { settings, model, parts, .. } = self;
-        let (b, k, z) = (rows.len(), settings.particles, model.shape.latent);
-        let key = rng.next_u64();
-        let (model, all) = (&mut *model, &self.rows);
-        let one = |model: &FittedMiwae, tape: &mut Tape, part: usize, rows: &[usize]| {
-            tape.reset();
-            let mut rng = ChaCha8Rng::seed_from_u64(key);
-            rng.set_stream(part as u64);
-            let noise = Matrix::normal(rows.len() * k, z, 1.0, &mut rng); // [rows k, z]
-            let seen = Seen::new(tape, all.select(rows));
-            let (weights, _) = model.weights(tape, Weights::Trained, seen, k, noise); // [rows, k]
-            let bound = tape.log_sum_exp(weights); // [rows, 1]
-            let bound = tape.sum(bound);
-            let loss = tape.scale(bound, -1.0 / b as f32);
-            tape.backward_from(loss, &Matrix::full(1, 1, 1.0));
-            tape.scalar(loss)
-        };
-        // A thread a part, each of rows that do not know of each other.
-        let part = b.div_ceil(PARTS);
-        let count = b.div_ceil(part);
-        let shared: &FittedMiwae = model;
-        let of_parts = parts[..count].par_iter_mut().zip(rows.par_chunks(part)).enumerate();
-        let losses: Vec<f32> = of_parts.map(|(part, (tape, rows))| alone(|| one(shared, tape, part, rows))).collect();
-        model.params.zero_grads();
-        parts[..count].iter().for_each(|tape| tape.add_gradients_to(&mut model.params));
-        self.adam.step(&mut model.params, settings.learning_rate as f32);
-        losses.iter().sum()
-    }
-
-    /// The error of the weighted means on held-out cells; the same noise at every look.
-    fn error(&self, held: &Held, run: &Run) -> f32 {
-        let (w, k) = (held.rows.x.cols(), LOOK_SAMPLES);
-        let mut said = Matrix::zeros(held.rows.len(), w); // [n, w]
-        let chunk = self.model.rows_at_a_time(k);
-        let one = |tape: &mut Tape, at: usize, said: &mut [f32]| {
-            let rows: Vec<usize> = (at * chunk..at * chunk + said.len() / w).collect();
-            let mut rng = run.rng("look", at as u64);
-            let noise = Matrix::normal(rows.len() * k, self.model.shape.latent, 1.0, &mut rng); // [rows k, z]
-            let (weights, of) = self.model.samples(tape, held.rows.select(&rows), k, noise, |_, _| {});
-            for (said, (of, weights)) in said.chunks_mut(w).zip(of.chunks(k * w).zip(weights.chunks(k))) {
-                let samples = Samples { said: of, width: w, weights };
-                said.iter_mut().enumerate().for_each(|(j, s)| *s = samples.mean(j));
-            }
-        };
-        let chunks = said.as_mut_slice().par_chunks_mut(chunk * w).enumerate();
-        chunks.for_each_init(Tape::inference, |tape, (at, said)| alone(|| one(tape, at, said)));
-        held.error(&said)
     }
 }
 
@@ -448,7 +339,7 @@ impl FittedMiwae {
         mut each: impl FnMut(&mut Encoded, usize, [&Samples<'_>; 2]),
     ) -> Result<()> {
         let (q, w, k) = (self.inputs.numbers(), self.inputs.width(), self.shape.samples);
-        let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
+        let holes = incomplete_rows(data);
         let draw = |tape: &mut Tape, rows: &[Rows]| {
             let mut streams: Vec<ChaCha8Rng> = rows.iter().map(|row| of_row(self.seed, row, 0)).collect();
             let mut noise = Vec::with_capacity(rows.len() * k * self.shape.latent);
@@ -554,43 +445,5 @@ impl MatrixModel for FittedMiwae {
         let encoder = Mlp::restore(file, &mut params, ENCODER, &of_encoder)?;
         let decoder = Mlp::restore(file, &mut params, DECODER, &of_decoder)?;
         Ok(FittedMiwae { inputs, shape, params, encoder, decoder, seed })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two columns, the second the same as the first, with holes.
-    fn rows() -> Rows {
-        let x =
-            Matrix::from_fn(120, 2, |i, j| if (i + 3 * j) % 5 == 0 { 0.0 } else { (i * 7 % 11) as f32 / 3.0 - 1.5 });
-        Rows { x, observed: Matrix::from_fn(120, 2, |i, j| f32::from(u8::from((i + 3 * j) % 5 != 0))) }
-    }
-
-    fn training(settings: &MiwaeParams, run: &Run) -> FittedMiwae {
-        let shape = Shape { width: 16, latent: 1, samples: 50, fill: Fill::Mean };
-        let mut training = Training::new(settings, rows(), FittedMiwae::new(Inputs::of_numbers(2), shape, run));
-        let mut losses = Vec::new();
-        for epoch in 0..150 {
-            losses.push(training.epoch(&mut run.rng("epoch", epoch), || Ok(())).unwrap());
-        }
-        let mean = |l: &[f32]| l.iter().sum::<f32>() / l.len() as f32;
-        assert!(mean(&losses[140..]) < mean(&losses[..10]) - 1.0, "{losses:?}");
-        training.model
-    }
-
-    #[test]
-    fn training_raises_the_bound_and_samples_follow_what_is_observed() {
-        let run = Run::new(1, 1).unwrap();
-        let settings = MiwaeParams { batch: 32, learning_rate: 5e-3, ..MiwaeParams::default() };
-        let model = training(&settings, &run);
-        let seen = |x: f32| Rows { x: Matrix::from_rows(&[[x, 0.0]]), observed: Matrix::from_rows(&[[1.0, 0.0]]) };
-        let second = |x: f32| {
-            let noise = Matrix::normal(200, 1, 1.0, &mut run.rng("noise", 0));
-            let (weights, said) = model.samples(&mut Tape::inference(), seen(x), 200, noise, |_, _| {});
-            Samples { said: &said, width: 2, weights: &weights }.mean(1)
-        };
-        assert!(second(1.5) - second(-1.2) > 1.0, "{} {}", second(1.5), second(-1.2));
     }
 }

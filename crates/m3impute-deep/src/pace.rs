@@ -22,6 +22,11 @@ impl Pace {
         Pace { method, unit, done: 0, total, spent: false, started: Instant::now(), reported: Duration::ZERO }
     }
 
+    /// Epochs of so many batches, no more of them than `steps` allows.
+    pub(crate) fn of_epochs(method: &'static str, epochs: u64, steps: u64, batches: u64) -> Pace {
+        Pace::new(method, "epochs", epochs.min((steps / batches).max(1)))
+    }
+
     /// The next ones to do, at most `most` of them; none when all are done, or the time is spent.
     ///
     /// Several at a time, because a step may be so short that handing it to the pool would cost more than the step.
@@ -62,6 +67,35 @@ impl Pace {
     }
 }
 
+/// The best state of a training so far, by its error on held-out cells.
+#[derive(Debug)]
+pub(crate) struct Best<T> {
+    best: Option<(f32, T)>,
+    /// How many states since the best one, and how many there may be.
+    since: u64,
+    patience: u64,
+}
+
+impl<T> Best<T> {
+    pub(crate) fn new(patience: u64) -> Best<T> {
+        Best { best: None, since: 0, patience }
+    }
+
+    /// Keeps the state where its error is the least so far; says whether training should go on.
+    pub(crate) fn offer(&mut self, error: f32, state: impl FnOnce() -> T) -> bool {
+        self.since += 1;
+        if self.best.as_ref().is_none_or(|(least, _)| error < *least) {
+            (self.best, self.since) = (Some((error, state())), 0);
+        }
+        self.since <= self.patience
+    }
+
+    /// The best state; none where there was no error to judge by.
+    pub(crate) fn state(self) -> Option<T> {
+        self.best.map(|(_, state)| state)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +117,13 @@ mod tests {
         assert_eq!(pace.next(1, &run).unwrap(), None);
         assert_eq!(pace.notes(), ["the time was spent after 0 of 2 steps"]);
         assert!(Pace::new("gain", "steps", 2).notes().is_empty());
+    }
+
+    #[test]
+    fn the_best_state_is_kept_and_patience_ends() {
+        let mut best = Best::new(1);
+        assert!(best.offer(2.0, || "a") && best.offer(1.0, || "b") && best.offer(1.5, || "c"));
+        assert!(!best.offer(1.0, || "d"));
+        assert_eq!(best.state(), Some("b"));
     }
 }
