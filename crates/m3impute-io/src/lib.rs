@@ -37,6 +37,7 @@ mod na;
 mod number;
 mod observed;
 mod options;
+mod training;
 mod writer;
 
 pub use atomic::AtomicFile;

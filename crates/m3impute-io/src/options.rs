@@ -5,7 +5,7 @@ use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::infer::Wish;
-use m3impute_core::{Bounds, ColumnSpec, Kind, Schema, nearest};
+use m3impute_core::{Bounds, Kind, nearest};
 use serde::{Deserialize, Serialize};
 
 /// What becomes of infinite numbers.
@@ -132,7 +132,7 @@ impl ReadOptions {
     }
 
     /// The words that mean missing in one column.
-    fn na_of(&self, name: &str) -> &[String] {
+    pub(crate) fn na_of(&self, name: &str) -> &[String] {
         self.na_columns.iter().find(|(n, _)| n == name).map_or(&[], |(_, words)| words.as_slice())
     }
 
@@ -148,16 +148,5 @@ impl ReadOptions {
             typed: false,
         };
         Ok(names.iter().map(wish).collect())
-    }
-
-    /// How each column of a model is read: as in training, with the words that these options add.
-    pub(crate) fn columns_as_in(&self, training: &Reading, schema: &Schema) -> Vec<ColumnReading> {
-        let read = |spec: &ColumnSpec| {
-            let mut column = training.column(&spec.name).cloned().unwrap_or_default();
-            column.name.clone_from(&spec.name);
-            column.na.extend_from_slice(self.na_of(&spec.name));
-            column
-        };
-        schema.columns().iter().map(read).collect()
     }
 }

@@ -5,6 +5,6 @@ mod sniff;
 mod tokens;
 mod write;
 
-pub(crate) use read::{SAMPLE, TextChunks, TextSource, match_columns, read_text};
+pub(crate) use read::{SAMPLE, TextChunks, TextSource, read_text};
 pub(crate) use tokens::Fields;
 pub(crate) use write::{put_field, write_text};
