@@ -13,14 +13,14 @@ pub fn ampute(args: &AmputeArgs, manner: &Manner) -> Outcome {
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
     table_io::say_findings(manner, document.findings());
     let run = Run::new(args.seed, 1)?;
-    let holes = m3impute::missing::hide(document.table(), args.mechanism, args.rate, &run)?;
+    let holes = m3impute::missing::hide(document.table(), args.hide.mechanism, args.hide.rate, &run)?;
     let written = table_io::write_document(target, &args.to, &document, Change::Hide(&holes.shown), Vec::new())?;
     manner.say(format!(
         "hid {} of {} ({}, {:.1} % asked, {:.1} % realised)",
         count(holes.hidden, "cell"),
         input.name(),
-        args.mechanism.name(),
-        100.0 * args.rate,
+        args.hide.mechanism.name(),
+        100.0 * args.hide.rate,
         100.0 * holes.rate()
     ));
     holes.notes.iter().for_each(|note| manner.note(note));

@@ -34,7 +34,7 @@ fn heading(machine: &Machine, run: &Run) -> String {
 pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let machine = Machine::this();
     let bar = manner.bar();
-    let mut run = watched(args.threads, &bar, cancel)?;
+    let mut run = watched(args.measure.threads, &bar, cancel)?;
     let mut measured: Vec<(&str, Speed, u64)> = Vec::new();
     for size in &args.sizes {
         MemoryProbe.start();
@@ -42,7 +42,7 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
         measured.push((&size.name, speed, MemoryProbe.peak_bytes().unwrap_or_default()));
     }
     bar.clear();
-    if args.json {
+    if args.measure.json {
         let sizes: Vec<_> = measured
             .iter()
             .map(|(name, speed, peak)| json!({"name": name, "speed": speed, "peak_bytes": peak}))
@@ -71,7 +71,7 @@ pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
     let machine = Machine::this();
     let spec = m3impute::method("m3")?;
     let bar = manner.bar();
-    let mut run = watched(args.threads, &bar, cancel)?;
+    let mut run = watched(args.measure.threads, &bar, cancel)?;
     let mut measured: Vec<(&str, Timing, u64)> = Vec::new();
     for size in &args.sizes {
         for preset in &args.presets {
@@ -82,7 +82,7 @@ pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
         }
     }
     bar.clear();
-    if args.json {
+    if args.measure.json {
         let fits: Vec<_> = measured
             .iter()
             .map(|(preset, timing, peak)| json!({"preset": preset, "timing": timing, "peak_bytes": peak}))

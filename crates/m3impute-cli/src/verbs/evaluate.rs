@@ -8,7 +8,7 @@ use crate::reports::{self, ReportFile};
 use crate::table_io;
 use crate::terminal::{Bar, Manner, bytes, count, print};
 use m3impute::{Cancel, METHODS, MethodSpec, Progress, Table};
-use m3impute_eval::{Candidate, HolesFrom, Plan, ScaleBy, Spread, Summary, Watch};
+use m3impute_eval::{Candidate, HolesFrom, Plan, Row, ScaleBy, Spread, Summary, Watch};
 use m3impute_io::Input;
 use m3impute_report::{EvaluateFacts, Evaluated, Event};
 use serde_json::json;
@@ -16,29 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
-    let specs: Vec<&'static MethodSpec> = if args.methods.is_empty() {
-        METHODS.iter().copied().filter(|spec| !spec.slow).collect()
-    } else {
-        args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?
-    };
-    let mut asides = Vec::new();
-    if args.methods.is_empty() {
-        let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
-        if !slow.is_empty() {
-            asides.push(format!("left out because they train for long: {}; `--methods` names them", slow.join(", ")));
-        }
-    }
-    asides.iter().for_each(|aside| manner.note(aside));
-    let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
-    if specs.len() > 1 && !settings.params.is_empty() {
-        return Err(Failure::usage("`--param` is for one method", "say `--methods NAME` with it"));
-    }
-    let methods: Vec<Candidate> =
-        specs.into_iter().map(|spec| Candidate { settings: settings.clone(), ..Candidate::new(spec) }).collect();
-    for candidate in &methods {
-        (candidate.spec.build)(&candidate.settings)?; // a wrong request fails before the work
-    }
-
+    let (methods, left_out) = candidates(args, manner)?;
+    let mut asides = Vec::from_iter(left_out);
     let input = match &args.truth {
         Some(name) => Input::parse(name),
         None => table_io::input(args.input.as_ref())?,
@@ -81,23 +60,49 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
     if args.json {
         return print(format!("{:#}\n", json!({"input": input.name(), "rows": rows, "summary": summary})));
     }
+    print(comparison(&input.name(), &plan, &rows, &summary, manner))
+}
+
+/// The methods to compare, set as they are asked for, and what there is to say about those that are left out.
+fn candidates(args: &EvaluateArgs, manner: &Manner) -> Result<(Vec<Candidate>, Option<String>), Failure> {
+    let (specs, left_out): (Vec<&'static MethodSpec>, _) = if args.methods.is_empty() {
+        let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
+        let left_out = format!("left out because they train for long: {}; `--methods` names them", slow.join(", "));
+        (METHODS.iter().copied().filter(|spec| !spec.slow).collect(), (!slow.is_empty()).then_some(left_out))
+    } else {
+        (args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?, None)
+    };
+    left_out.iter().for_each(|aside: &String| manner.note(aside));
+    let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
+    if specs.len() > 1 && !settings.params.is_empty() {
+        return Err(Failure::usage("`--param` is for one method", "say `--methods NAME` with it"));
+    }
+    let methods: Vec<Candidate> =
+        specs.into_iter().map(|spec| Candidate { settings: settings.clone(), ..Candidate::new(spec) }).collect();
+    for candidate in &methods {
+        (candidate.spec.build)(&candidate.settings)?; // a wrong request fails before the work
+    }
+    Ok((methods, left_out))
+}
+
+/// What a terminal shows of a comparison.
+fn comparison(input: &str, plan: &Plan, rows: &[Row], summary: &[Summary], manner: &Manner) -> String {
     let cells = rows.first().map_or(0, |r| r.cells);
     let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len().max(1) as f64;
     let what = match &plan.holes {
         HolesFrom::Mechanism { mechanism, repeats, .. } => format!("{mechanism}, {}", count(*repeats, "repeat")),
         HolesFrom::Given(_) => "given holes".to_owned(),
     };
-    let mut out =
-        format!("{}: {} hidden ({:.1} %), {what}\n\n", input.name(), count(cells, "known cell"), 100.0 * rate);
-    out.push_str(&summary_table(&summary, manner));
+    let mut out = format!("{input}: {} hidden ({:.1} %), {what}\n\n", count(cells, "known cell"), 100.0 * rate);
+    out.push_str(&summary_table(summary, manner));
     out.push_str("\nMAE and RMSE are of numbers, each column scaled to 0..1 by its range; accuracy is of levels.\n");
     out.push_str("Best first, by the mean of the ranks in MAE and accuracy.\n");
-    for row in &summary {
+    for row in summary {
         if let Some(error) = &row.error {
             out.push_str(&format!("{} failed: {error}\n", row.method));
         }
     }
-    print(out)
+    out
 }
 
 /// What a report says of the settings.
@@ -131,7 +136,11 @@ fn settings_of(args: &EvaluateArgs, plan: &Plan) -> Vec<(&'static str, String)> 
 fn holes(args: &EvaluateArgs, table: Table) -> Result<(Table, HolesFrom, Option<String>), Failure> {
     let Some(path) = &args.observed else {
         let repeats = args.repeats as usize;
-        return Ok((table, HolesFrom::Mechanism { mechanism: args.mechanism, rate: args.rate, repeats }, None));
+        return Ok((
+            table,
+            HolesFrom::Mechanism { mechanism: args.hide.mechanism, rate: args.hide.rate, repeats },
+            None,
+        ));
     };
     let shown = m3impute_io::read_observed(path)?;
     let spare = table.schema().columns().get(shown.cols());

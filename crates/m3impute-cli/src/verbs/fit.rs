@@ -11,17 +11,17 @@ use std::time::Instant;
 pub fn fit(args: &FitArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let spec = m3impute::method(&args.method.method)?;
-    let method = (spec.build)(&table_io::settings(&args.method.tuning, args.fill.empty_columns))?;
+    let method = (spec.build)(&table_io::settings(&args.method.tuning, args.learn.fill.empty_columns))?;
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
     let target = Target::open(Some(&args.output), &input, false)?;
 
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
+    let document = m3impute_io::read(&input, &table_io::read_options(&args.learn.read, Some(&args.learn.fill)))?;
     table_io::say_findings(manner, document.findings());
-    table_io::empty_columns(document.table(), args.fill.empty_columns)?;
+    table_io::empty_columns(document.table(), args.learn.fill.empty_columns)?;
 
     let started = Instant::now();
     let bar = manner.bar();
-    let mut run = table_io::run(&args.run, &bar, cancel)?;
+    let mut run = table_io::run(&args.learn.run, &bar, cancel)?;
     let fitted = inductive.fit(document.table(), &mut run)?;
     bar.clear();
     fitted.notes().iter().for_each(|note| manner.note(note));
