@@ -1,9 +1,9 @@
-//! MIRACLE: every column by a network of the others, refined again and again, with the graph of who needs whom kept free
-//! of cycles.
+//! MIRACLE: every column by a network of the others, refined iteratively, while the causal graph between the columns is
+//! kept acyclic.
 //!
-//! `n` rows, `b` of them in a batch, `w` inputs, `q` of them with holes, `h` hidden units. There is a network for every
-//! input and one for every input with holes, which says whether it is observed: `d = w + q`. The first layer and the last
-//! are their own, the one between is shared.
+//! `n` rows, `b` of them in a batch, `w` inputs, `q` of them with missing values, `h` hidden units. There is a network
+//! for every input and one for every input with missing values, which predicts whether it is observed: `d = w + q`. The
+//! first layer and the last are their own, the one between is shared.
 
 mod network;
 mod train;
@@ -24,7 +24,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use train::Training;
 
-/// Epochs without a better one after which training ends.
+/// Epochs without an improvement after which training stops.
 const PATIENCE: u64 = 100;
 /// New rows that are refined at a time.
 const FILL_ROWS: usize = 8192;
@@ -42,19 +42,19 @@ pub enum Batches {
 /// The parameters of `miracle`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MiracleParams {
-    /// How often the table is refined.
+    /// Number of epochs; each refines the table.
     pub epochs: u64,
-    /// How many steps at most, where the epochs of a long table would be more.
+    /// Maximum number of steps; limits the epochs on a long table.
     pub steps: u64,
-    /// How many rows a step looks at, at most.
+    /// Batch size: rows in a step, at most.
     pub batch: usize,
     /// How an epoch cuts the table into batches.
     pub batches: Batches,
     /// The width of hidden layers.
     pub width: usize,
-    /// How many predictions, of the last epochs, are averaged.
+    /// Number of last epochs whose predictions are averaged.
     pub window: usize,
-    /// The step of Adam.
+    /// Learning rate of Adam.
     pub learning_rate: f64,
     /// The weight of the sum of squared errors.
     pub lambda: f64,
@@ -62,9 +62,9 @@ pub struct MiracleParams {
     pub beta: f64,
     /// The weight of the difference between predicted and observed means.
     pub moments: f64,
-    /// Whether numbers have mean 0 and deviation 1, or lie between 0 and 1.
+    /// Whether numbers are standardised to mean 0 and standard deviation 1, or scaled to 0..1.
     pub standardise: bool,
-    /// The share of observed cells that are held out, to tell which epoch was best; the last where it is zero.
+    /// Share of observed cells held out for early stopping; the last epoch is kept where it is zero.
     pub held: f64,
 }
 
@@ -88,7 +88,7 @@ impl MiracleParams {
 }
 
 impl Default for MiracleParams {
-    /// As its authors meant it.
+    /// The settings that its authors recommend.
     fn default() -> MiracleParams {
         MiracleParams {
             epochs: 400,
@@ -117,18 +117,25 @@ pub struct Miracle {
 /// The row of the registry.
 pub static SPEC: MethodSpec = MethodSpec {
     name: "miracle",
-    summary: "MIRACLE: each column by a network of the others, refined while the graph between them is kept acyclic",
-    avoid: "many columns: it has two networks for each; columns that explain each other in a circle",
+    summary: "MIRACLE: each column by a network of the others, refined iteratively while the causal graph is kept acyclic",
+    avoid: "many columns: it has two networks for each; columns that depend on each other in cycles",
     inductive: true,
     distributions: false,
     randomised: true,
     slow: true,
     presets: &[
-        ("default", "as its authors meant it: small batches of all rows, stopped by held-out cells"),
+        (
+            "default",
+            "with the settings its authors recommend: small batches of all rows, early stopping on held-out cells",
+        ),
         ("paper", "as run for the tables of the M3-Impute paper: untrained below 1,024 rows"),
     ],
     params: &[
-        ParamSpec { name: "epochs", doc: "how often the table is refined", expects: Expect::Whole(1, 10_000_000) },
+        ParamSpec {
+            name: "epochs",
+            doc: "number of epochs; each refines the table",
+            expects: Expect::Whole(1, 10_000_000),
+        },
         registry::EPOCH_STEPS,
         registry::BATCH,
         ParamSpec {
@@ -136,22 +143,22 @@ pub static SPEC: MethodSpec = MethodSpec {
             doc: "all rows, or as it was run: without the first batch, with the observed cells of other rows",
             expects: Expect::Choice(&["whole", "shifted"]),
         },
-        ParamSpec { name: "width", doc: "the width of hidden layers", expects: Expect::Whole(1, 1024) },
+        ParamSpec { name: "width", doc: "width of the hidden layers", expects: Expect::Whole(1, 1024) },
         ParamSpec {
             name: "window",
-            doc: "how many predictions, of the last epochs, are averaged",
+            doc: "number of last epochs whose predictions are averaged",
             expects: Expect::Whole(1, 1000),
         },
         registry::LEARNING_RATE,
-        ParamSpec { name: "lambda", doc: "the weight of the sum of squared errors", expects: Expect::Number(0.0, 1e6) },
+        ParamSpec { name: "lambda", doc: "weight of the sum of squared errors", expects: Expect::Number(0.0, 1e6) },
         ParamSpec {
             name: "beta",
-            doc: "the weight of the norms of the first layers",
+            doc: "weight of the norms of the first layers (sparsity)",
             expects: Expect::Number(0.0, 1e6),
         },
         ParamSpec {
             name: "moments",
-            doc: "the weight of the difference between predicted and observed means",
+            doc: "weight of the difference between predicted and observed means (moment matching)",
             expects: Expect::Number(0.0, 1e6),
         },
         registry::STANDARDISE,
@@ -216,12 +223,12 @@ impl MatrixMethod for Miracle {
     }
 }
 
-/// The rows with something in their holes.
-fn filled(rows: &Rows, hole: impl Fn(usize, usize) -> f32) -> Matrix {
+/// The rows with their missing cells filled.
+fn filled(rows: &Rows, value: impl Fn(usize, usize) -> f32) -> Matrix {
     let mut x = rows.x.clone(); // [n, w]
     for i in 0..x.rows() {
         let cells = x.row_mut(i).iter_mut().zip(rows.observed.row(i)).enumerate();
-        cells.filter(|(_, (_, seen))| **seen == 0.0).for_each(|(j, (x, _))| *x = hole(i, j));
+        cells.filter(|(_, (_, seen))| **seen == 0.0).for_each(|(j, (x, _))| *x = value(i, j));
     }
     x
 }
@@ -232,11 +239,11 @@ pub struct FittedMiracle {
     inputs: Inputs,
     network: Network,
     params: Params,
-    /// What holes are filled with first. // [1, w]
+    /// The initial imputation: the means of the inputs. // [1, w]
     means: Matrix,
     /// The least and the largest observed numbers. // [2, w]
     range: Matrix,
-    /// How often the networks are applied to a new row.
+    /// Iterations in which a new row is refined.
     rounds: usize,
 }
 
@@ -249,29 +256,29 @@ struct State {
 }
 
 impl FittedMiracle {
-    /// What is said of rows by themselves: the networks are applied to rows completed with means, and again to what they
-    /// say. `after` sees each round, and says whether there is another.
+    /// Predicts rows by themselves: the networks are applied to rows completed with means, and again to their own
+    /// predictions. `after` sees the predictions of each iteration, and returns whether there is another.
     ///
-    /// The networks have learnt on a table whose completion moved slowly. So what they say is taken by half, and within
-    /// the range of what is observed.
+    /// The networks have learnt on a table whose completion moved slowly. So predictions are damped by half, and
+    /// clipped to the observed range.
     fn refine(&self, rows: &Rows, mut after: impl FnMut(&Matrix) -> Result<bool>) -> Result<()> {
         let mut x = filled(rows, |_, j| self.means.get(0, j)); // [rows, w]
         loop {
-            let said = self.network.predict(&self.params, &x); // [rows, w]
-            if !after(&said)? {
+            let predicted = self.network.predict(&self.params, &x); // [rows, w]
+            if !after(&predicted)? {
                 return Ok(());
             }
             x = filled(rows, |i, j| {
-                (0.5 * (x.get(i, j) + said.get(i, j))).clamp(self.range.get(0, j), self.range.get(1, j))
+                (0.5 * (x.get(i, j) + predicted.get(i, j))).clamp(self.range.get(0, j), self.range.get(1, j))
             });
         }
     }
 
-    /// How many rounds held-out cells ask for.
+    /// The number of iterations with the least error on held-out cells.
     fn best_rounds(&self, held: &Held, most: usize) -> usize {
         let mut errors = Vec::with_capacity(most);
-        let outcome = self.refine(&held.rows, |said| {
-            errors.push(held.error(said));
+        let outcome = self.refine(&held.rows, |predicted| {
+            errors.push(held.error(predicted));
             Ok(errors.len() < most)
         });
         debug_assert!(outcome.is_ok(), "nothing can fail in it");
@@ -284,16 +291,16 @@ impl MatrixModel for FittedMiracle {
     fn fill(&self, data: &mut Encoded, run: &mut Run) -> Result<()> {
         for part in incomplete_rows(data).chunks(FILL_ROWS) {
             let rows = self.inputs.read(data, part.iter().copied());
-            let (mut said, mut rounds, cancel) = (Matrix::default(), 0, run.cancel());
+            let (mut predicted, mut rounds, cancel) = (Matrix::default(), 0, run.cancel());
             run.install(|| {
                 self.refine(&rows, |now| {
                     rounds += 1;
-                    said = now.clone();
+                    predicted = now.clone();
                     cancel.check()?;
                     Ok(rounds < self.rounds)
                 })
             })?;
-            part.iter().enumerate().for_each(|(at, &i)| self.inputs.put(data, i, said.row(at)));
+            part.iter().enumerate().for_each(|(at, &i)| self.inputs.put(data, i, predicted.row(at)));
         }
         Ok(())
     }

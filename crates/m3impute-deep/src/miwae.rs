@@ -1,8 +1,8 @@
-//! MIWAE: an autoencoder of rows with holes, trained on a bound of the likelihood of what is observed.
+//! MIWAE: an autoencoder of incomplete rows, trained on a lower bound of the likelihood of the observed cells.
 //!
-//! `b` rows of a batch, `w` inputs, `z` latent numbers, `k` samples a row. The encoder sees a row with zeros in its holes
-//! and gives the normal distribution `q` of its latent numbers; the decoder gives the distributions of the row's cells.
-//! Samples from `q` weighted by `p(x | z) p(z) / q(z)` are samples of what is missing.
+//! `b` rows of a batch, `w` inputs, `z` latent numbers, `k` samples a row. The encoder sees a row with zeros in its
+//! missing cells and gives the normal distribution `q` of its latent numbers; the decoder gives the distributions of
+//! the row's cells. Samples from `q` weighted by `p(x | z) p(z) / q(z)` are samples of what is missing.
 
 mod train;
 
@@ -31,14 +31,14 @@ use train::Training;
 const NUMBERS: usize = 1 << 18;
 /// Chunks of so many numbers that are made before rows are filled.
 const CHUNKS: usize = 32;
-/// Looks at held-out cells, from the first epoch to the last.
-const LOOKS: u64 = 40;
-/// Steps from one look at the clock to the next, about.
+/// Evaluations on held-out cells, from the first epoch to the last.
+const EVALUATIONS: u64 = 40;
+/// Steps from one check of the clock to the next, about.
 const STEPS: u64 = 100;
-/// Looks without a better one after which training ends.
+/// Evaluations without an improvement after which training stops.
 const PATIENCE: u64 = 12;
 
-/// What is put into a hole.
+/// What fills a missing cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fill {
@@ -53,25 +53,25 @@ pub enum Fill {
 pub struct MiwaeParams {
     /// How many epochs.
     pub epochs: u64,
-    /// How many steps at most, where the epochs of a long table would be more.
+    /// Maximum number of steps; limits the epochs on a long table.
     pub steps: u64,
-    /// How many rows a step looks at, at most.
+    /// Batch size: rows in a step, at most.
     pub batch: usize,
     /// The width of hidden layers.
     pub width: usize,
-    /// How many latent numbers a row has; half as many as inputs where nothing is said.
+    /// Dimension of the latent space; half the number of inputs by default.
     pub latent: Option<usize>,
-    /// Samples a row in training.
+    /// Importance samples of a row in training.
     pub particles: usize,
-    /// Samples a row when it is filled.
+    /// Importance samples of a row when it is imputed.
     pub samples: usize,
-    /// What is put into a hole.
+    /// What fills a missing cell.
     pub fill: Fill,
-    /// The step of Adam.
+    /// Learning rate of Adam.
     pub learning_rate: f64,
-    /// Whether numbers have mean 0 and deviation 1, or lie between 0 and 1.
+    /// Whether numbers are standardised to mean 0 and standard deviation 1, or scaled to 0..1.
     pub standardise: bool,
-    /// The share of observed cells that are held out, to tell which epoch was best; the last where it is zero.
+    /// Share of observed cells held out for early stopping; the last epoch is kept where it is zero.
     pub held: f64,
 }
 
@@ -98,7 +98,7 @@ impl MiwaeParams {
 }
 
 impl Default for MiwaeParams {
-    /// As its authors published it.
+    /// The settings that its authors published.
     fn default() -> MiwaeParams {
         MiwaeParams {
             epochs: 600,
@@ -126,31 +126,39 @@ pub struct Miwae {
 /// The row of the registry.
 pub static SPEC: MethodSpec = MethodSpec {
     name: "miwae",
-    summary: "MIWAE: an autoencoder of rows with holes; what is missing is drawn by importance",
-    avoid: "a few hundred rows, where `missforest` is nearer in less time; cells missing because of their own value",
+    summary: "MIWAE: a variational autoencoder of incomplete rows; missing cells are imputed by importance sampling",
+    avoid: "a few hundred rows, where `missforest` is more accurate in less time; values missing not at random (MNAR)",
     inductive: true,
     distributions: true,
     randomised: true,
     slow: true,
     presets: &[
-        ("default", "as its authors published it, stopped by held-out cells"),
-        ("paper", "as run for the tables of the M3-Impute paper: one hidden unit, one latent number"),
+        ("default", "as published by its authors, with early stopping on held-out cells"),
+        ("paper", "as run for the tables of the M3-Impute paper: one hidden unit, one latent dimension"),
     ],
     params: &[
-        ParamSpec { name: "epochs", doc: "how many epochs", expects: Expect::Whole(1, 10_000_000) },
+        ParamSpec { name: "epochs", doc: "number of epochs", expects: Expect::Whole(1, 10_000_000) },
         registry::EPOCH_STEPS,
         registry::BATCH,
-        ParamSpec { name: "width", doc: "the width of hidden layers", expects: Expect::Whole(1, 2048) },
+        ParamSpec { name: "width", doc: "width of the hidden layers", expects: Expect::Whole(1, 2048) },
         ParamSpec {
             name: "latent",
-            doc: "how many latent numbers a row has (auto: half as many as inputs)",
+            doc: "dimension of the latent space (auto: half the number of inputs)",
             expects: Expect::Auto(&Expect::Whole(1, 1024)),
         },
-        ParamSpec { name: "particles", doc: "samples a row in training", expects: Expect::Whole(1, 1000) },
-        ParamSpec { name: "samples", doc: "samples a row when it is filled", expects: Expect::Whole(1, 100_000) },
+        ParamSpec {
+            name: "particles",
+            doc: "importance samples of a row in training",
+            expects: Expect::Whole(1, 1000),
+        },
+        ParamSpec {
+            name: "samples",
+            doc: "importance samples of a row when it is imputed",
+            expects: Expect::Whole(1, 100_000),
+        },
         ParamSpec {
             name: "fill",
-            doc: "what is put into a hole: the weighted mean of the samples' means, or of one draw a sample",
+            doc: "what fills a missing cell: the weighted mean of the samples' means, or of one draw from each sample",
             expects: Expect::Choice(&["mean", "draw"]),
         },
         registry::LEARNING_RATE,
@@ -189,8 +197,8 @@ impl MatrixMethod for Miwae {
         let mut training = Training::new(p, rows, model);
         let batches = training.batches() as u64;
         let mut pace = Pace::of_epochs(SPEC.name, p.epochs, p.steps, batches);
-        // Without looks, epochs are bundled only to keep the pool busy.
-        let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / LOOKS } else { STEPS / batches };
+        // Without evaluations, epochs are bundled only to keep the pool busy.
+        let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / EVALUATIONS } else { STEPS / batches };
         let (bundle, mut best) = (bundle.clamp(1, 25), Best::new(PATIENCE));
         while let Some(epochs) = pace.next(bundle, run)? {
             let cancel = run.cancel();
@@ -295,9 +303,9 @@ impl FittedMiwae {
         (tape.reshape(weights, b, k), raw)
     }
 
-    /// The weights of `k` samples a row, which add up to one, and what they say: the means of numbers and the
-    /// probabilities of flags, `[rows k, w]`. `each` is shown, for every sample, its number and the scales and degrees of
-    /// freedom of its numbers.
+    /// The weights of `k` samples of a row, which add up to one, and the samples: the means of numbers and the
+    /// probabilities of flags, `[rows k, w]`. `each` is shown, for every sample, its number and the scales and degrees
+    /// of freedom of its numbers.
     fn samples(
         &self,
         tape: &mut Tape,
@@ -314,14 +322,14 @@ impl FittedMiwae {
         let weights = tape.softmax(weights);
         let (spread, flags) = (tape.slice_cols(raw, q, 3 * q), tape.slice_cols(raw, 3 * q, 3 * q + w - q));
         let (spread, flags) = (tape.softplus(spread), tape.sigmoid(flags)); // [rows k, 2 q], [rows k, w - q]
-        let mut said = Vec::with_capacity(samples * w);
+        let mut values = Vec::with_capacity(samples * w);
         for s in 0..samples {
-            said.extend_from_slice(&tape.value(raw).row(s)[..q]);
-            said.extend_from_slice(tape.value(flags).row(s));
+            values.extend_from_slice(&tape.value(raw).row(s)[..q]);
+            values.extend_from_slice(tape.value(flags).row(s));
             let (scales, freedoms) = tape.value(spread).row(s).split_at(q);
             each(s, [scales, freedoms]);
         }
-        (tape.value(weights).as_slice().to_vec(), said)
+        (tape.value(weights).as_slice().to_vec(), values)
     }
 
     fn rows_at_a_time(&self, samples: usize) -> usize {
@@ -329,8 +337,8 @@ impl FittedMiwae {
         (NUMBERS / (samples * of_decoder.iter().max().copied().unwrap_or(1))).max(1)
     }
 
-    /// Weighted samples of each row that has holes; `each` gets its number, what the samples mean, and a draw of each;
-    /// the mean again where draws are not wanted.
+    /// Weighted samples of each incomplete row; `each` gets its number, the means of the samples, and a draw from each;
+    /// the means again where draws are not wanted.
     fn sample(
         &self,
         data: &mut Encoded,
@@ -339,7 +347,7 @@ impl FittedMiwae {
         mut each: impl FnMut(&mut Encoded, usize, [&Samples<'_>; 2]),
     ) -> Result<()> {
         let (q, w, k) = (self.inputs.numbers(), self.inputs.width(), self.shape.samples);
-        let holes = incomplete_rows(data);
+        let incomplete = incomplete_rows(data);
         let draw = |tape: &mut Tape, rows: &[Rows]| {
             let mut streams: Vec<ChaCha8Rng> = rows.iter().map(|row| of_row(self.seed, row, 0)).collect();
             let mut noise = Vec::with_capacity(rows.len() * k * self.shape.latent);
@@ -347,7 +355,7 @@ impl FittedMiwae {
             let noise = matrix_of(rows.len() * k, noise);
             let mut off = Vec::new(); // [rows k, q]
             let joined = Rows { x: stacked(rows, |r| &r.x), observed: stacked(rows, |r| &r.observed) };
-            let (weights, said) = self.samples(tape, joined, k, noise, |s, [scales, freedoms]| {
+            let (weights, means) = self.samples(tape, joined, k, noise, |s, [scales, freedoms]| {
                 if wanted == Fill::Mean {
                     return;
                 }
@@ -357,16 +365,16 @@ impl FittedMiwae {
                 off.extend(freedoms.iter().copied().map(draw).zip(scales).map(|(t, scale)| (scale + 0.001) * t));
             });
             let drawn = (wanted == Fill::Draw).then(|| {
-                let mut drawn = said.clone(); // [rows k, w]
+                let mut drawn = means.clone(); // [rows k, w]
                 for (row, off) in drawn.chunks_exact_mut(w).zip(off.chunks(q.max(1))) {
                     row.iter_mut().zip(off).for_each(|(x, off)| *x += off);
                 }
                 drawn
             });
-            (weights, said, drawn)
+            (weights, means, drawn)
         };
         let chunk = self.rows_at_a_time(k);
-        for parts in holes.chunks(chunk * CHUNKS) {
+        for parts in incomplete.chunks(chunk * CHUNKS) {
             run.check()?;
             let rows: Vec<Rows> = parts.iter().map(|&i| self.inputs.read(data, i..i + 1)).collect();
             // A thread a chunk: what a chunk needs stays in the cache of its processor.
@@ -374,11 +382,11 @@ impl FittedMiwae {
                 let chunks = rows.par_chunks(chunk);
                 chunks.map_init(Tape::inference, |tape, rows| alone(|| draw(tape, rows))).collect()
             });
-            for (part, (weights, said, drawn)) in parts.chunks(chunk).zip(&drawn) {
+            for (part, (weights, means, drawn)) in parts.chunks(chunk).zip(&drawn) {
                 for (at, &i) in part.iter().enumerate() {
                     let (of, weights) = (at * k * w..(at + 1) * k * w, &weights[at * k..(at + 1) * k]);
-                    let [mean, drawn] = [said, drawn.as_ref().unwrap_or(said)].map(|said| Samples {
-                        said: &said[of.clone()],
+                    let [mean, drawn] = [means, drawn.as_ref().unwrap_or(means)].map(|values| Samples {
+                        values: &values[of.clone()],
                         width: w,
                         weights,
                     });
@@ -389,7 +397,7 @@ impl FittedMiwae {
         Ok(())
     }
 
-    /// What is put into the holes of a row.
+    /// What fills the missing cells of a row.
     fn point(&self, [mean, drawn]: [&Samples<'_>; 2]) -> Vec<f32> {
         let of = if self.shape.fill == Fill::Mean { mean } else { drawn };
         (0..self.inputs.width()).map(|j| of.mean(j)).collect()

@@ -27,7 +27,7 @@ impl Pace {
         Pace::new(method, "epochs", epochs.min((steps / batches).max(1)))
     }
 
-    /// The next ones to do, at most `most` of them; none when all are done, or the time is spent.
+    /// The next ones to do, at most `most` of them; none when all are done, or the time limit is reached.
     ///
     /// Several at a time, because a step may be so short that handing it to the pool would cost more than the step.
     ///
@@ -60,9 +60,10 @@ impl Pace {
         Ok(())
     }
 
-    /// What is to be said where the time did not suffice.
+    /// A note where the time limit was reached.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let spent = format!("the time was spent after {} of {} {}", self.done, self.total, self.unit);
+        let unit = self.unit.trim_end_matches('s');
+        let spent = format!("time limit reached at {unit} {} of {}", self.done, self.total);
         self.spent.then_some(spent).into_iter().collect()
     }
 }
@@ -90,7 +91,7 @@ impl<T> Best<T> {
         self.since <= self.patience
     }
 
-    /// The best state; none where there was no error to judge by.
+    /// The best state; none where nothing was held out.
     pub(crate) fn state(self) -> Option<T> {
         self.best.map(|(_, state)| state)
     }
@@ -111,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_spent_ends_the_loop_and_is_told() {
+    fn a_time_limit_that_is_reached_ends_the_loop_and_is_noted() {
         let run = Run::new(0, 1).unwrap().within(Duration::ZERO);
         let mut pace = Pace::new("gain", "steps", 2);
         assert_eq!(pace.next(1, &run).unwrap(), None);
-        assert_eq!(pace.notes(), ["the time was spent after 0 of 2 steps"]);
+        assert_eq!(pace.notes(), ["time limit reached at step 0 of 2"]);
         assert!(Pace::new("gain", "steps", 2).notes().is_empty());
     }
 

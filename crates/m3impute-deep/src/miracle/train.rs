@@ -2,7 +2,7 @@
 
 use super::network::{Batch, Network, Penalties};
 use super::{Batches, MiracleParams, filled};
-use crate::chance::Deck;
+use crate::chance::RowSampler;
 use crate::inputs::{Inputs, Rows, select};
 use m3impute_core::{Result, Run};
 use m3impute_nn::{Adam, AdamParams, Matrix, Params, Tape, Var, alone};
@@ -28,7 +28,7 @@ pub(super) struct Training<'a> {
     completed: Matrix,
     /// The predictions of the last epochs. // [n, w] each
     last: VecDeque<Matrix>,
-    deck: Deck,
+    sampler: RowSampler,
     /// Of the loss.
     tape: Tape,
     /// Of the networks, for each part of a batch.
@@ -49,8 +49,8 @@ impl<'a> Training<'a> {
         let network = Network::new(&mut params, inputs, holed, settings.width, &mut run.rng("weights", 0));
         let adam = Adam::new(&params, AdamParams::default());
         let completed = filled(&rows, |_, j| means.get(0, j));
-        let (last, deck, tape, parts) = (VecDeque::new(), Deck::new(n), Tape::new(), Vec::new());
-        Training { settings, network, params, adam, rows, means, completed, last, deck, tape, parts }
+        let (last, sampler, tape, parts) = (VecDeque::new(), RowSampler::new(n), Tape::new(), Vec::new());
+        Training { settings, network, params, adam, rows, means, completed, last, sampler, tape, parts }
     }
 
     /// The least and the largest observed numbers. // [2, w]
@@ -83,7 +83,7 @@ impl<'a> Training<'a> {
             let answer = self.answer();
             self.completed = filled(&self.rows, |i, j| answer.get(i, j));
         }
-        let order = self.deck.shuffle(rng).to_vec();
+        let order = self.sampler.shuffle(rng).to_vec();
         let mut loss = 0.0;
         for batch in self.batches() {
             check()?;
@@ -113,7 +113,7 @@ impl<'a> Training<'a> {
             moments: p.moments as f32,
             all_rows: p.batches == Batches::Shifted,
         };
-        // The networks go through the rows in parts, a thread each; the loss needs all that they say at once.
+        // The networks go through the rows in parts, a thread each; the loss needs all their outputs at once.
         let Training { network, params, tape, parts, .. } = self;
         let (b, w) = batch.x.shape();
         let d = w + network.holed.len();
@@ -126,16 +126,16 @@ impl<'a> Training<'a> {
             .map(|(tape, x)| {
                 tape.reset();
                 let x = Matrix::from_vec(x.len() / w, w, x.to_vec()).expect("whole rows");
-                alone(|| network.say(tape, params, x))
+                alone(|| network.outputs(tape, params, x))
             })
             .collect();
-        let said = parts.iter().zip(&outputs).flat_map(|(tape, &out)| tape.value(out).as_slice()).copied().collect();
+        let output = parts.iter().zip(&outputs).flat_map(|(tape, &out)| tape.value(out).as_slice()).copied().collect();
         tape.reset();
-        let said = tape.input(Matrix::from_vec(b, d, said).expect("whole rows"));
-        let loss = network.loss(tape, params, said, batch, penalties);
+        let output = tape.input(Matrix::from_vec(b, d, output).expect("whole rows"));
+        let loss = network.loss(tape, params, output, batch, penalties);
         params.zero_grads();
         tape.backward(loss, params);
-        let grad = tape.grad(said).expect("the loss depends on what is said");
+        let grad = tape.grad(output).expect("the loss depends on the outputs");
         parts.par_iter_mut().zip(&outputs).zip(grad.as_slice().par_chunks(part * d)).for_each(
             |((tape, &out), grad)| {
                 let grad = Matrix::from_vec(grad.len() / d, d, grad.to_vec()).expect("whole rows");
@@ -167,7 +167,7 @@ impl<'a> Training<'a> {
 mod tests {
     use super::*;
 
-    /// Two columns, the second the same as the first, with holes.
+    /// Two columns, the second the same as the first, with missing cells.
     fn rows(n: usize) -> Rows {
         let observed = Matrix::from_fn(n, 2, |i, j| f32::from(u8::from((i + 3 * j) % 5 != 0)));
         let x = Matrix::from_fn(n, 2, |i, j| observed.get(i, j) * ((i * 7 % 11) as f32 / 3.0 - 1.5));
@@ -183,8 +183,8 @@ mod tests {
             training.epoch(epoch, &mut run.rng("epoch", epoch), || Ok(())).unwrap();
         }
         let answer = training.answer();
-        let holes = (0..110).filter(|i| i % 5 == 0);
-        let far = holes.map(|i| (answer.get(i, 0) - ((i * 7 % 11) as f32 / 3.0 - 1.5)).abs()).fold(0.0, f32::max);
+        let missing = (0..110).filter(|i| i % 5 == 0);
+        let far = missing.map(|i| (answer.get(i, 0) - ((i * 7 % 11) as f32 / 3.0 - 1.5)).abs()).fold(0.0, f32::max);
         assert!(far < 0.5, "{far}");
     }
 

@@ -1,7 +1,7 @@
 //! Training: steps over parts of batches, and the error on held-out cells.
 
 use super::{FittedMiwae, MiwaeParams, Seen};
-use crate::chance::Deck;
+use crate::chance::RowSampler;
 use crate::held::Held;
 use crate::inputs::{Rows, Samples};
 use crate::mlp::Weights;
@@ -11,8 +11,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-/// Samples of a row when held-out cells are looked at.
-const LOOK_SAMPLES: usize = 50;
+/// Samples of a row in an evaluation on held-out cells.
+const EVALUATION_SAMPLES: usize = 50;
 /// Parts of a batch, each learnt from by one thread.
 const PARTS: usize = 4;
 
@@ -21,7 +21,7 @@ const PARTS: usize = 4;
 pub(super) struct Training<'a> {
     settings: &'a MiwaeParams,
     rows: Rows,
-    deck: Deck,
+    sampler: RowSampler,
     pub(super) model: FittedMiwae,
     adam: Adam,
     /// For each part of a batch.
@@ -31,7 +31,7 @@ pub(super) struct Training<'a> {
 impl<'a> Training<'a> {
     pub(super) fn new(settings: &'a MiwaeParams, rows: Rows, model: FittedMiwae) -> Training<'a> {
         let adam = Adam::new(&model.params, AdamParams::default());
-        Training { settings, deck: Deck::new(rows.len()), rows, model, adam, parts: Default::default() }
+        Training { settings, sampler: RowSampler::new(rows.len()), rows, model, adam, parts: Default::default() }
     }
 
     /// Steps of an epoch: as many as there are whole batches, between which the rows are shared out.
@@ -42,7 +42,7 @@ impl<'a> Training<'a> {
     /// One epoch; returns the loss of its last step.
     pub(super) fn epoch(&mut self, rng: &mut ChaCha8Rng, check: impl Fn() -> Result<()>) -> Result<f32> {
         let (n, batches) = (self.rows.len(), self.batches());
-        let order = self.deck.shuffle(rng).to_vec();
+        let order = self.sampler.shuffle(rng).to_vec();
         let mut loss = 0.0;
         for batch in 0..batches {
             check()?;
@@ -81,24 +81,24 @@ impl<'a> Training<'a> {
         losses.iter().sum()
     }
 
-    /// The error of the weighted means on held-out cells; the same noise at every look.
+    /// The error of the weighted means on held-out cells; the same noise in every evaluation.
     pub(super) fn error(&self, held: &Held, run: &Run) -> f32 {
-        let (w, k) = (held.rows.x.cols(), LOOK_SAMPLES);
-        let mut said = Matrix::zeros(held.rows.len(), w); // [n, w]
+        let (w, k) = (held.rows.x.cols(), EVALUATION_SAMPLES);
+        let mut predicted = Matrix::zeros(held.rows.len(), w); // [n, w]
         let chunk = self.model.rows_at_a_time(k);
-        let one = |tape: &mut Tape, at: usize, said: &mut [f32]| {
-            let rows: Vec<usize> = (at * chunk..at * chunk + said.len() / w).collect();
+        let one = |tape: &mut Tape, at: usize, predicted: &mut [f32]| {
+            let rows: Vec<usize> = (at * chunk..at * chunk + predicted.len() / w).collect();
             let mut rng = run.rng("look", at as u64);
             let noise = Matrix::normal(rows.len() * k, self.model.shape.latent, 1.0, &mut rng); // [rows k, z]
             let (weights, of) = self.model.samples(tape, held.rows.select(&rows), k, noise, |_, _| {});
-            for (said, (of, weights)) in said.chunks_mut(w).zip(of.chunks(k * w).zip(weights.chunks(k))) {
-                let samples = Samples { said: of, width: w, weights };
-                said.iter_mut().enumerate().for_each(|(j, s)| *s = samples.mean(j));
+            for (predicted, (of, weights)) in predicted.chunks_mut(w).zip(of.chunks(k * w).zip(weights.chunks(k))) {
+                let samples = Samples { values: of, width: w, weights };
+                predicted.iter_mut().enumerate().for_each(|(j, p)| *p = samples.mean(j));
             }
         };
-        let chunks = said.as_mut_slice().par_chunks_mut(chunk * w).enumerate();
-        chunks.for_each_init(Tape::inference, |tape, (at, said)| alone(|| one(tape, at, said)));
-        held.error(&said)
+        let chunks = predicted.as_mut_slice().par_chunks_mut(chunk * w).enumerate();
+        chunks.for_each_init(Tape::inference, |tape, (at, predicted)| alone(|| one(tape, at, predicted)));
+        held.error(&predicted)
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use crate::inputs::Inputs;
     use crate::miwae::{Fill, Shape};
 
-    /// Two columns, the second the same as the first, with holes.
+    /// Two columns, the second the same as the first, with missing cells.
     fn rows() -> Rows {
         let x =
             Matrix::from_fn(120, 2, |i, j| if (i + 3 * j) % 5 == 0 { 0.0 } else { (i * 7 % 11) as f32 / 3.0 - 1.5 });
@@ -135,8 +135,8 @@ mod tests {
         let seen = |x: f32| Rows { x: Matrix::from_rows(&[[x, 0.0]]), observed: Matrix::from_rows(&[[1.0, 0.0]]) };
         let second = |x: f32| {
             let noise = Matrix::normal(200, 1, 1.0, &mut run.rng("noise", 0));
-            let (weights, said) = model.samples(&mut Tape::inference(), seen(x), 200, noise, |_, _| {});
-            Samples { said: &said, width: 2, weights: &weights }.mean(1)
+            let (weights, values) = model.samples(&mut Tape::inference(), seen(x), 200, noise, |_, _| {});
+            Samples { values: &values, width: 2, weights: &weights }.mean(1)
         };
         assert!(second(1.5) - second(-1.2) > 1.0, "{} {}", second(1.5), second(-1.2));
     }
