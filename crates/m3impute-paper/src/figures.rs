@@ -73,8 +73,8 @@ fn leading(view: &View, most: usize) -> Vec<usize> {
     lines
 }
 
-/// The mean ranks over tables, with the difference that would be more than chance (Nemenyi's test at 5 %). Lines that are
-/// nearer to the best than that are joined by a bar.
+/// The mean ranks over tables, with the difference that would be more than chance (Nemenyi's test at 5 %). Lines that
+/// are nearer to the best than that are joined by a bar.
 pub fn ranks(view: &View) -> String {
     let (ranks, tables) = view.mean_ranks();
     let mut order: Vec<(usize, f64)> = ranks.iter().enumerate().filter_map(|(l, r)| Some((l, (*r)?))).collect();
@@ -95,8 +95,8 @@ pub fn ranks(view: &View) -> String {
     if let (Some(critical), Some(&(_, best))) = (critical, order.first()) {
         let end = (best + critical).min(methods as f64);
         svg.line(Paint::Stroke(COLOURS[0], 5.0), &[(x(best), 52.0), (x(end), 52.0)]);
-        let said = format!("not told apart from the best: within {critical:.1} ranks");
-        svg.text((right, height - 6.0), Anchor::End, Some(10.0), &said);
+        let note = format!("not significantly different from the best (Nemenyi, 5 %): within {critical:.1} ranks");
+        svg.text((right, height - 6.0), Anchor::End, Some(10.0), &note);
     }
     for (at, &(line, rank)) in order.iter().enumerate() {
         let y = 72.0 + 20.0 * at as f64;
@@ -258,7 +258,7 @@ mod tests {
                 rows.push(row(table, method, 0, error));
             }
         }
-        // What a method took on other holes, or with columns scaled otherwise, is not its time here.
+        // What a method took on other masks, or with columns scaled otherwise, is not its time here.
         rows.push(Row { mask: "mar30".to_owned(), seconds: 90.0, ..row("yacht", "mean", 0, 2.0) });
         rows.push(Row { scale: Scale::Observed, seconds: 90.0, ..row("yacht", "mean", 0, 2.0) });
         let view = view(main, &rows, &names(&["yacht", "wine"]), &settings, Scale::Paper, None);
