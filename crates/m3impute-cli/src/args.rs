@@ -1,4 +1,4 @@
-//! What can be said on the command line. Defaults and meanings stand here once: help, man page and completions follow.
+//! The arguments of the command line. Defaults and meanings stand here once: help, man page and completions follow.
 
 mod bench;
 mod options;
@@ -6,8 +6,8 @@ mod parse;
 
 pub use bench::{BenchEngineArgs, BenchM3Args, BenchPaperArgs, BenchVerb, TableFormat};
 pub use options::{
-    EmptyColumns, FillArgs, HideArgs, InfinityPolicy, LearnArgs, MannerArgs, MethodArgs, OutputArgs, PointChoice,
-    ReadArgs, RunArgs, ScaleChoice, SurenessArgs, Switch, TuningArgs, When,
+    EmptyColumns, FillArgs, HideArgs, InfinityPolicy, LearnArgs, MethodArgs, OutputArgs, PointChoice, ReadArgs,
+    RunArgs, ScaleChoice, SurenessArgs, Switch, TuningArgs, VerbosityArgs, When,
 };
 
 use clap::{Args, Parser, Subcommand};
@@ -16,10 +16,10 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  m3impute impute data.csv -o filled.csv            fill every hole
+  m3impute impute data.csv -o filled.csv            fill every missing cell
   m3impute describe data.csv                        what is missing, and what the columns are
   m3impute evaluate data.csv                        which method is best on this table
-  m3impute fit data.csv -o model.m3                 learn once ...
+  m3impute fit data.csv -o model.m3                 fit once ...
   m3impute transform new.csv --model model.m3       ... and fill new rows every day
   cat data.csv | m3impute impute > filled.csv       in a pipe";
 
@@ -28,7 +28,7 @@ Exit codes:
   0 done   2 wrong request   3 wrong data   4 no finite answer   5 out of memory, disk or permission
   70 a fault of this program   130 stopped";
 
-/// Fill the holes of a table.
+/// Impute missing values in tables.
 ///
 /// Reads CSV, TSV, Parquet and Arrow files, fills the missing cells and writes everything else back as it was, byte for
 /// byte. Nothing is sent anywhere.
@@ -40,15 +40,15 @@ pub struct Cli {
     pub verb: Verb,
 
     #[command(flatten)]
-    pub manner: MannerArgs,
+    pub verbosity: VerbosityArgs,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Fill the holes of a table
+    /// Impute the missing values of a table
     #[command(visible_alias = "fill")]
     Impute(ImputeArgs),
-    /// Learn from a table, for new rows later
+    /// Fit a model to a table, for new rows later
     Fit(FitArgs),
     /// Fill new rows with a model
     Transform(TransformArgs),
@@ -59,11 +59,11 @@ pub enum Verb {
     Evaluate(EvaluateArgs),
     /// Show what is missing and what the columns are
     Describe(DescribeArgs),
-    /// Make holes in a table
+    /// Make cells of a table missing
     Ampute(AmputeArgs),
     /// List the methods and their parameters
     Methods(MethodsArgs),
-    /// Measure how fast this machine runs the program
+    /// Benchmark the program on this machine
     #[command(subcommand)]
     Bench(BenchVerb),
     /// Print a completion script for a shell
@@ -96,7 +96,7 @@ pub struct ImputeArgs {
     #[arg(long, conflicts_with_all = ["output", "interval", "probabilities", "draws"])]
     pub in_place: bool,
 
-    /// Write a report too: what was missing, what was put in, how far to trust it (one HTML file, for any browser)
+    /// Write a report too: what was missing, what was imputed, how accurate it is (one HTML file, for any browser)
     #[arg(long, value_name = "HTML")]
     pub report: Option<PathBuf>,
 
@@ -150,11 +150,11 @@ pub struct TransformArgs {
     #[command(flatten)]
     pub sureness: SurenessArgs,
 
-    /// Format of the input, where its extension does not say it
+    /// Format of the input, if its extension does not tell
     #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]
     pub format: Option<m3impute_io::Format>,
 
-    /// What stands between two fields of a CSV file; found by itself where not given
+    /// Delimiter of a CSV file; detected by default
     #[arg(short, long, value_name = "CHAR", value_parser = parse_delimiter, help_heading = "Reading")]
     pub delimiter: Option<u8>,
 
@@ -188,7 +188,7 @@ Examples:
   m3impute evaluate data.csv --repeats 5 --report report.html
   m3impute evaluate --truth complete.csv --observed observed.txt --json
 
-Every method gets the same holes, made in cells whose value is known.")]
+The same known cells are hidden from every method.")]
 pub struct EvaluateArgs {
     /// The table; `-` or nothing is standard input
     #[arg(conflicts_with = "truth")]
@@ -201,21 +201,22 @@ pub struct EvaluateArgs {
     #[command(flatten)]
     pub hide: HideArgs,
 
-    /// How often, with new holes each time
+    /// How often, with other cells hidden each time
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: u32,
 
-    /// Score on given holes: the complete table, with `--observed`
+    /// Score on given cells: the complete table, with `--observed`
     #[arg(long, value_name = "FILE", requires = "observed")]
     pub truth: Option<String>,
 
-    /// Score on given holes: a line a row, `1` for a cell that is shown, `0` for one that is hidden
+    /// Score on given cells: a line a row, `1` for a cell that is shown, `0` for one that is hidden
     ///
     /// A file with one column fewer than the table leaves the table's last column out: it is the target.
     #[arg(long, value_name = "FILE", requires = "truth")]
     pub observed: Option<PathBuf>,
 
-    /// By what columns are scaled before a method sees them: their observed cells, or the complete column as in the paper
+    /// By what columns are scaled before a method sees them: their observed cells, or the complete column as in the
+    /// paper
     #[arg(long, value_name = "BY", default_value = "observed")]
     pub scale: ScaleChoice,
 
@@ -251,13 +252,13 @@ pub struct DescribeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  m3impute ampute complete.csv -o holes.csv --mechanism mar --rate 0.3 --seed 1
+  m3impute ampute complete.csv -o incomplete.csv --mechanism mar --rate 0.3 --seed 1
 
 Mechanisms:
-  mcar         every cell alike
-  mar          by the values of columns that stay complete
+  mcar         completely at random
+  mar          depends on columns that stay complete
   mnar         mar, then mcar on the rest: what the paper calls MNAR
-  self-masked  by the cell's own value
+  self-masked  depends on the cell's own value
   quantile     the upper tail of each column; quantile-lower and quantile-both for the others")]
 pub struct AmputeArgs {
     /// The table; `-` or nothing is standard input
@@ -272,7 +273,7 @@ pub struct AmputeArgs {
     #[command(flatten)]
     pub read: ReadArgs,
 
-    /// Seed: the same seed makes the same holes
+    /// Seed: the same seed hides the same cells
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }

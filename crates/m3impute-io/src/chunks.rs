@@ -68,7 +68,7 @@ impl ChunkReader {
 
 /// Opens new rows, to be read as the rows of training were, `rows` at a time.
 ///
-/// The table of each chunk has the columns of `schema`, found by name; other columns of the file are passed through.
+/// The table of each chunk has the columns of `schema`, found by name; other columns of the file are left as they are.
 /// A level that training never saw is unknown to the method, but its cell comes back untouched.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub(crate) fn bar(share: f64, class: &'static str) -> Html {
     part_of_a_bar(width, class).in_page("bar", BAR, Fit::Stretched, None)
 }
 
-/// An error as a share of the typical value's: left of the line it is smaller.
+/// An error as a share of the baseline's: left of the line it is smaller.
 pub(crate) fn ratio(share: f64) -> Html {
     let width = (100.0 / 1.5 * share).clamp(1.0, 100.0);
     let mut svg = part_of_a_bar(width, if share >= 1.0 { "poor" } else { "filled" });
@@ -130,8 +130,8 @@ fn shade(share: f32) -> Option<usize> {
     }
 }
 
-/// Numbers: observed ones as wide bars, filled ones as narrow bars in front, what they may be as a line; below, some
-/// filled cells with their intervals.
+/// Numbers: observed ones as wide bars, filled ones as narrow bars in front, the predictive distribution as a line;
+/// below, some filled cells with their intervals.
 pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     const WIDTH: f64 = 320.0;
     const HEIGHT: f64 = 104.0;

@@ -37,7 +37,7 @@ Examples:
   m3impute bench m3 --sizes 45730x9,1000x1000        a long and a wide one
   m3impute bench m3 --sizes 5000x16 --new-rows 100000
 
-Tables are made up: numbers that hang together, with 30 % of their cells missing.")]
+Tables are made up: correlated numbers, with 30 % of their cells missing.")]
 pub struct BenchM3Args {
     /// Tables to measure on
     #[arg(long, value_name = "ROWSxCOLUMNS,...", value_delimiter = ',', default_value = "40x3,2000x15")]
@@ -99,7 +99,7 @@ Examples:
 
 The folder of the data has `datasets/NAME.csv`, complete tables of numbers whose last column is a label, and
 `masks/NAME.MASK.txt`, a line a row, 1 for a cell that methods see and 0 for one that they do not. Where there is no such
-file, our generator makes the holes with seed 0.
+file, our generator hides cells with seed 0.
 
 Each measurement is a row that is appended to the file of rows. A bench that was stopped goes on where it was; one that is
 run again with more tables, methods or seeds measures only what is not there yet.")]

@@ -9,23 +9,23 @@ use m3impute::missing::Mechanism;
 use m3impute::{Bounds, Kind};
 use std::path::PathBuf;
 
-/// How the program speaks.
+/// What the program prints, and how.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct MannerArgs {
-    /// Say nothing but errors
-    #[arg(short, long, global = true, help_heading = "Manner")]
+pub struct VerbosityArgs {
+    /// Print errors only
+    #[arg(short, long, global = true, help_heading = "Output")]
     pub quiet: bool,
 
-    /// When to show how far the work is
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Manner")]
+    /// When to show progress
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub progress: When,
 
     /// When to use colour; `NO_COLOR` is honoured
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Manner")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub color: When,
 }
 
-/// When to do something that only a person at a terminal enjoys.
+/// When to do what only a person at a terminal needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
     /// On a terminal
@@ -41,7 +41,7 @@ pub struct OutputArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Format of the output, where its extension does not say it [default: that of the input]
+    /// Format of the output, if its extension does not tell [default: that of the input]
     #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
     pub output_format: Option<m3impute_io::Format>,
 }
@@ -49,11 +49,11 @@ pub struct OutputArgs {
 /// Where a table comes from, and how it is read.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
-    /// Format of the input, where its extension does not say it: csv, tsv, parquet or arrow
+    /// Format of the input, if its extension does not tell: csv, tsv, parquet or arrow
     #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]
     pub format: Option<m3impute_io::Format>,
 
-    /// What stands between two fields of a CSV file; found by itself where not given
+    /// Delimiter of a CSV file; detected by default
     #[arg(short, long, value_name = "CHAR", value_parser = parse_delimiter, help_heading = "Reading")]
     pub delimiter: Option<u8>,
 
@@ -61,14 +61,14 @@ pub struct ReadArgs {
     #[arg(short, long, help_heading = "Reading")]
     pub no_headers: bool,
 
-    /// Encoding of a CSV file: utf-8, utf-16le, utf-16be or latin-1; found by itself where not given
+    /// Encoding of a CSV file: utf-8, utf-16le, utf-16be or latin-1; detected by default
     #[arg(long, value_name = "NAME", value_parser = parse_encoding, help_heading = "Reading")]
     pub encoding: Option<m3impute_io::Encoding>,
 
     /// Take these texts as missing, instead of the usual ones
     ///
-    /// The usual ones: an empty cell, and NA, N/A, NaN, nan, null, NULL, `<NA>`, #N/A without quotes; None in columns of
-    /// numbers; and one token such as ? or - in a column that is numbers otherwise.
+    /// The usual ones: an empty cell, and NA, N/A, NaN, nan, null, NULL, `<NA>`, #N/A without quotes; None in columns
+    /// of numbers; and one token such as ? or - in a column that is numbers otherwise.
     #[arg(long, value_name = "TOKEN,...", value_delimiter = ',', help_heading = "Reading")]
     pub na: Option<Vec<String>>,
 
@@ -80,11 +80,11 @@ pub struct ReadArgs {
     #[arg(long, value_name = "POLICY", default_value = "error", help_heading = "Reading")]
     pub inf: InfinityPolicy,
 
-    /// Say what a column is: continuous, integer, boolean, categorical, ordered, datetime, identifier or text
+    /// Set the kind of a column: continuous, integer, boolean, categorical, ordered, datetime, identifier or text
     #[arg(long, value_name = "COLUMN=KIND", value_parser = parse_kind, help_heading = "Columns")]
     pub kind: Vec<(String, Kind)>,
 
-    /// Pass these columns through: neither filled nor used to fill others
+    /// Leave these columns as they are: neither filled nor used to fill others
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', help_heading = "Columns")]
     pub ignore: Vec<String>,
 }
@@ -92,7 +92,7 @@ pub struct ReadArgs {
 /// What is to be filled, and within what limits.
 #[derive(Debug, Args)]
 pub struct FillArgs {
-    /// Fill only these columns; the others help, but keep their holes
+    /// Fill only these columns; the others are predictors and stay incomplete
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', help_heading = "Columns")]
     pub only: Option<Vec<String>>,
 
@@ -105,7 +105,7 @@ pub struct FillArgs {
     pub empty_columns: EmptyColumns,
 }
 
-/// Which method fills, and how.
+/// Which method imputes, and how.
 #[derive(Debug, Args)]
 pub struct MethodArgs {
     /// Method; `m3impute methods` lists them
@@ -147,7 +147,7 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS", help_heading = "Run")]
     pub threads: usize,
 
-    /// Stop learning after so many seconds and use the best so far
+    /// Time limit in seconds: stop training and use the best model so far
     #[arg(long, value_name = "S", value_parser = parse_seconds, help_heading = "Run")]
     pub max_seconds: Option<std::time::Duration>,
 }
@@ -175,10 +175,11 @@ pub struct LearnArgs {
     pub run: RunArgs,
 }
 
-/// How sure a filled cell is, for methods that know: `m3impute methods` says which.
+/// The uncertainty of filled cells, for methods that estimate it: `m3impute methods` lists them.
 #[derive(Clone, Debug, Args)]
 pub struct SurenessArgs {
-    /// Add columns `<column>_lower` and `<column>_upper`: the value lies between them with this probability, such as 0.9
+    /// Add columns `<column>_lower` and `<column>_upper`: the value lies between them with this probability, such as
+    /// 0.9
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Uncertainty")]
     pub interval: Option<f64>,
 
@@ -186,8 +187,8 @@ pub struct SurenessArgs {
     #[arg(long, help_heading = "Uncertainty")]
     pub probabilities: bool,
 
-    /// Write so many tables, each with its holes drawn from what they may be (multiple imputation): `-o filled.csv` gives
-    /// `filled.1.csv`, `filled.2.csv`, ...
+    /// Write N completed tables, with values drawn from the predictive distributions (multiple imputation):
+    /// `-o filled.csv` gives `filled.1.csv`, `filled.2.csv`, ...
     #[arg(
         long,
         value_name = "N",
@@ -198,12 +199,12 @@ pub struct SurenessArgs {
     )]
     pub draws: Option<u32>,
 
-    /// What of its distribution fills a hole [default: median]
+    /// Point estimate used for filling [default: median]
     #[arg(long, value_name = "POINT", help_heading = "Uncertainty")]
     pub point: Option<PointChoice>,
 }
 
-/// What of its distribution fills a hole.
+/// Point estimate used for filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PointChoice {
     /// The smallest absolute error
@@ -217,7 +218,7 @@ pub enum PointChoice {
 /// What to do with infinities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum InfinityPolicy {
-    /// Stop and say where
+    /// Stop with an error
     Error,
     /// Take them as missing
     Missing,
@@ -226,7 +227,7 @@ pub enum InfinityPolicy {
 /// What to do with a column that has no value at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EmptyColumns {
-    /// Keep it as it is, and say so
+    /// Keep it as it is, with a note
     Keep,
     /// Stop
     Error,

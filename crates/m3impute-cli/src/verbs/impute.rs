@@ -1,4 +1,4 @@
-//! `impute`: fill the holes of a table.
+//! `impute`: fill the missing cells of a table.
 
 use crate::args::{EmptyColumns, ImputeArgs, LearnArgs};
 use crate::failure::{Failure, Outcome};
@@ -6,14 +6,14 @@ use crate::reports::{self, ReportFile};
 use crate::scores;
 use crate::sureness::{self, Output};
 use crate::table_io;
-use crate::terminal::{Manner, count, percent};
+use crate::terminal::{Verbosity, count, percent};
 use m3impute::{Beliefs, Cancel, Error, Imputation, Imputer, MethodSpec, Run, Table};
 use m3impute_io::{Change, Document, DocumentWriter};
 use m3impute_report::{ImputeFacts, Imputed};
 use std::path::PathBuf;
 use std::time::Instant;
 
-pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let LearnArgs { fill, read, run: run_args } = &args.learn;
     let spec = m3impute::method(&args.method.method)?;
@@ -21,7 +21,7 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     if args.sureness.is_asked() && !method.believes() {
         let preset = args.method.tuning.preset.as_deref().filter(|_| spec.distributions);
         let whose = preset.map_or_else(|| format!("`{}`", spec.name), |p| format!("preset `{p}` of `{}`", spec.name));
-        return Err(args.sureness.refused(&whose, "say `--method NAME`"));
+        return Err(args.sureness.refused(&whose, "choose one with `--method NAME`"));
     }
     let output = Output::open(&args.sureness, &args.to, &input, args.in_place)?;
     let others = [("input", reports::path_of(&input)), ("output", args.to.output.as_deref())];
@@ -29,12 +29,12 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
 
     let document = m3impute_io::read(&input, &table_io::read_options(read, Some(fill)))?;
     let table = document.table();
-    say_missing(&input.name(), table, manner);
-    table_io::say_findings(manner, document.findings());
+    say_missing(&input.name(), table, verbosity);
+    table_io::say_findings(verbosity, document.findings());
     let empty = table_io::empty_columns(table, fill.empty_columns)?;
 
     let started = Instant::now();
-    let bar = manner.bar();
+    let bar = verbosity.bar();
     let mut run = table_io::run(run_args, &bar, cancel)?;
     // A report shows distributions wherever there are some; the filled values are the same.
     let believing = args.sureness.is_asked() || (report.is_some() && method.believes());
@@ -44,7 +44,7 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         (method.impute(table, &mut run)?, Beliefs::default())
     };
     bar.clear();
-    say_filled(args, spec, table, &imputation, started, manner);
+    say_filled(args, spec, table, &imputation, started, verbosity);
 
     imputation.table = args.sureness.filled(imputation.table, &beliefs);
     let page = report.as_ref().map(|_| {
@@ -55,19 +55,19 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
     });
     let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
     let filled = Filled { document: &document, table: imputation.table, beliefs: &beliefs, drop };
-    let written = filled.write(args, output, &run, manner)?;
-    sureness::say_written(&written, manner);
+    let written = filled.write(args, output, &run, verbosity)?;
+    sureness::say_written(&written, verbosity);
     match (report, page) {
-        (Some(report), Some(page)) => report.write(&page, manner),
+        (Some(report), Some(page)) => report.write(&page, verbosity),
         _ => Ok(()),
     }
 }
 
-/// Says how large a table is, and how much of it is missing.
-fn say_missing(name: &str, table: &Table, manner: &Manner) {
+/// Prints how large a table is, and how much of it is missing.
+fn say_missing(name: &str, table: &Table, verbosity: &Verbosity) {
     let cells = table.rows() * table.cols();
     let missing = cells - table.observed().count();
-    manner.say(format!(
+    verbosity.say(format!(
         "{name}: {}, {}, {} missing ({})",
         count(table.rows(), "row"),
         count(table.cols(), "column"),
@@ -76,17 +76,17 @@ fn say_missing(name: &str, table: &Table, manner: &Manner) {
     ));
 }
 
-/// Says what was filled, how, and how well as far as that is known.
+/// Prints what was filled, how, and how well as far as that is known.
 fn say_filled(
     args: &ImputeArgs,
     spec: &MethodSpec,
     table: &Table,
     imputation: &Imputation,
     started: Instant,
-    manner: &Manner,
+    verbosity: &Verbosity,
 ) {
     let filled = imputation.table.observed().count() - table.observed().count();
-    manner.say(format!(
+    verbosity.say(format!(
         "filled {} with `{}` (preset `{}`, seed {}) in {:.1} s",
         count(filled, "cell"),
         spec.name,
@@ -94,15 +94,15 @@ fn say_filled(
         args.learn.run.seed,
         started.elapsed().as_secs_f64()
     ));
-    imputation.notes.iter().for_each(|note| manner.note(note));
-    table_io::say_fallbacks(manner, &imputation.fallbacks);
-    scores::say(&imputation.scores, manner);
+    imputation.notes.iter().for_each(|note| verbosity.note(note));
+    table_io::say_fallbacks(verbosity, &imputation.fallbacks);
+    scores::say(&imputation.scores, verbosity);
 }
 
-/// What a report says of how cells were filled: a line, and the settings.
+/// How cells were filled, for the report: a line, and the settings.
 fn described(args: &ImputeArgs, spec: &MethodSpec, threads: usize) -> (String, Vec<(&'static str, String)>) {
     let (tuning, run) = (&args.method.tuning, &args.learn.run);
-    let how = format!("Filled by {}, preset {}, seed {}", spec.name, reports::preset(spec, tuning), run.seed);
+    let how = format!("Imputed by {}, preset {}, seed {}", spec.name, reports::preset(spec, tuning), run.seed);
     let mut settings = reports::method_settings(spec, tuning);
     settings.push(("Less suited to", spec.avoid.to_owned()));
     settings.extend(reports::run_settings(run, threads));
@@ -119,8 +119,15 @@ struct Filled<'a> {
 }
 
 impl Filled<'_> {
-    /// Writes the filled table with what is said of its cells, or tables drawn from what is believed; returns where to.
-    fn write(self, args: &ImputeArgs, output: Output, run: &Run, manner: &Manner) -> Result<Vec<PathBuf>, Failure> {
+    /// Writes the filled table with its further columns, or completed tables drawn from the distributions; returns
+    /// where to.
+    fn write(
+        self,
+        args: &ImputeArgs,
+        output: Output,
+        run: &Run,
+        verbosity: &Verbosity,
+    ) -> Result<Vec<PathBuf>, Failure> {
         let Filled { document, table, beliefs, drop } = self;
         match output {
             Output::Draws(draws) => draws.write(&args.to, document.format(), &drop, |writers| {
@@ -129,7 +136,7 @@ impl Filled<'_> {
             }),
             Output::Table(target) => {
                 let mut extras = args.sureness.columns(document.table(), &table, beliefs, false);
-                sureness::name(document, &mut extras, manner);
+                sureness::name(document, &mut extras, verbosity);
                 let format = target.format(&args.to, document.format());
                 let written = target.write(|to| {
                     let mut writer = DocumentWriter::new(Box::new(to), format, drop);
@@ -143,7 +150,7 @@ impl Filled<'_> {
     }
 }
 
-/// Fills a table and says what is believed of its holes.
+/// Fills a table and predicts the distributions of its missing cells.
 fn believe(method: &dyn Imputer, table: &Table, run: &mut Run) -> Result<(Imputation, Beliefs), Error> {
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: method.spec().name })?;
     let fitted = inductive.fit(table, run)?;

@@ -214,7 +214,7 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
             inferred.spec.levels = vec!["false".to_owned(), "true".to_owned()];
             Ok(inferred)
         }
-        (Sort::Moment, None | Some(Kind::Datetime)) => {
+        (Sort::Timestamp, None | Some(Kind::Datetime)) => {
             let mut inferred = plain(Kind::Datetime, asked);
             inferred.spec.step = step_of(arrays);
             Ok(inferred)
@@ -301,7 +301,7 @@ fn read_arrays(of: &Arrays<'_>) -> Result<ReadColumn> {
         _ if kind.has_levels() => {
             as_text(&Written::of(arrays, if spec.step > 0.0 { spec.step } else { step_of(arrays) }))
         }
-        Sort::Moment if kind != Kind::Datetime => Err(place.type_error(kind, first.data_type())),
+        Sort::Timestamp if kind != Kind::Datetime => Err(place.type_error(kind, first.data_type())),
         Sort::Whole | Sort::Fraction | Sort::Flag | Sort::Span if kind == Kind::Datetime => {
             Err(place.type_error(kind, first.data_type()))
         }
@@ -326,7 +326,7 @@ fn read_opaque(arrays: &[ArrayRef], rows: usize, spec: &ColumnSpec) -> ReadColum
     ReadColumn { column: Column::opaque(observed), holes, finding }
 }
 
-/// Numbers, moments in seconds, or flags as codes.
+/// Numbers, timestamps in seconds, or flags as codes.
 fn read_numbers(of: &Arrays<'_>) -> Result<ReadColumn> {
     let Arrays { arrays, rows, spec, reading, infinities, place } = *of;
     let missing = Missing::new(Some(&[]), &reading.na, true);

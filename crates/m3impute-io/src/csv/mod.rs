@@ -1,4 +1,4 @@
-//! Text with delimiters: read with the place of every hole, written back byte for byte.
+//! Text with delimiters: read with the place of every missing cell, written back byte for byte.
 
 mod read;
 mod sniff;

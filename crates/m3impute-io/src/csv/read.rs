@@ -325,11 +325,11 @@ impl TextInput {
     }
 }
 
-/// The holes in the order of the text: by row, then by field.
+/// The missing cells in the order of the text: by row, then by field.
 fn holes_in_order(tokens: &Tokens, fields: &[Option<usize>], columns: &[ReadColumn]) -> Vec<Hole> {
     let mut order: Vec<(usize, usize)> = fields.iter().enumerate().filter_map(|(j, f)| Some(((*f)?, j))).collect();
     order.sort_unstable();
-    let mut at = vec![0usize; order.len()]; // the next hole of each column
+    let mut at = vec![0usize; order.len()]; // the next missing cell of each column
     let mut holes = Vec::with_capacity(columns.iter().map(|c| c.holes.len()).sum());
     let incomplete: Vec<usize> = (0..order.len()).filter(|&k| !columns[order[k].1].holes.is_empty()).collect();
     for row in 0..tokens.rows() {
