@@ -73,7 +73,7 @@ def test_the_charts_of_a_filling_show_what_there_is(show: Any) -> None:
 
 def test_a_method_that_knows_less_says_so_and_what_to_do(show: Any) -> None:
     text = show("median").run("document.querySelector('main').innerText")
-    for said in ["cannot say how far off it is", "m3impute evaluate", "does not say how sure it is", "gives no intervals"]:
+    for said in ["its error is not known", "m3impute evaluate", "without their uncertainty", "gives no intervals"]:
         assert said in text, said
     assert "Nothing was missing" in show("complete").run("document.querySelector('main').innerText")
 

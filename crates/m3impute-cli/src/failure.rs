@@ -1,6 +1,6 @@
 //! What went wrong, as an exit code and a few lines for a person.
 
-use crate::terminal::Manner;
+use crate::terminal::Verbosity;
 use m3impute::Category;
 use std::fmt::Display;
 
@@ -39,13 +39,13 @@ impl Failure {
     }
 
     /// Says it on standard error; returns the exit code.
-    pub fn report(&self, manner: &Manner) -> u8 {
+    pub fn report(&self, verbosity: &Verbosity) -> u8 {
         if self.broken_pipe {
             return 0;
         }
-        manner.complain(31, "error", &self.message);
+        verbosity.complain(31, "error", &self.message);
         if let Some(hint) = &self.hint {
-            manner.complain(36, "hint", hint);
+            verbosity.complain(36, "hint", hint);
         }
         match self.category {
             Category::Usage => 2,

@@ -1,6 +1,6 @@
 //! Tables on a terminal: aligned columns, coloured cells.
 
-use crate::terminal::{Manner, plain};
+use crate::terminal::{Verbosity, plain};
 use unicode_width::UnicodeWidthStr;
 
 /// How a cell looks, where colour is used.
@@ -68,7 +68,7 @@ impl Grid {
     }
 
     /// The table, a line a row. Colour changes nothing but colour.
-    pub fn text(&self, manner: &Manner) -> String {
+    pub fn text(&self, verbosity: &Verbosity) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width = |j: usize| self.rows.iter().filter_map(|row| row.get(j)).map(|c| c.0.width()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -78,7 +78,7 @@ impl Grid {
             for (j, Cell(text, look)) in row.iter().enumerate().take(last.map_or(0, |l| l + 1)) {
                 let gap = " ".repeat(widths[j] - text.width());
                 let shown = look.code().filter(|_| !text.is_empty());
-                let shown = shown.map_or_else(|| text.clone(), |code| manner.style(code, text));
+                let shown = shown.map_or_else(|| text.clone(), |code| verbosity.style(code, text));
                 let (before, after) = if self.right.contains(&j) { (gap, String::new()) } else { (String::new(), gap) };
                 out.push(' ');
                 out += &before;
@@ -99,24 +99,24 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn table(manner: &Manner) -> String {
+    fn table(verbosity: &Verbosity) -> String {
         let mut grid = Grid::new(["name", "n", ""]).right([1]);
         grid.row(["ä".into(), Cell::new("12", Look::Warn), "▍".into()]);
         grid.row(["long\x1b[31m".into(), "3".into(), "".into()]);
-        grid.text(manner)
+        grid.text(verbosity)
     }
 
     #[test]
     fn columns_are_aligned_and_control_characters_stay_out() {
-        assert_eq!(table(&Manner::quiet()), " name        n\n ä          12  ▍\n long [31m   3\n");
+        assert_eq!(table(&Verbosity::quiet()), " name        n\n ä          12  ▍\n long [31m   3\n");
     }
 
     #[test]
     fn colour_changes_nothing_but_colour() {
-        let plain = table(&Manner::quiet());
-        let mut manner = Manner::quiet();
-        manner.color = true;
-        let coloured = table(&manner);
+        let plain = table(&Verbosity::quiet());
+        let mut verbosity = Verbosity::quiet();
+        verbosity.color = true;
+        let coloured = table(&verbosity);
         assert!(coloured.contains("\x1b[33m12\x1b[0m"), "{coloured:?}");
         let mut stripped = coloured;
         for code in ["\x1b[2m", "\x1b[33m", "\x1b[0m"] {

@@ -1,4 +1,4 @@
-//! The command line `m3impute`: reads arguments, calls the library, speaks to a person.
+//! The command line `m3impute`: reads arguments, calls the library, prints for a person.
 
 mod args;
 mod failure;
@@ -21,26 +21,26 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
-    let manner = terminal::Manner::of(cli.manner);
+    let verbosity = terminal::Verbosity::of(cli.verbosity);
     let cancel = cancel_on_signal();
     let outcome = match &cli.verb {
-        args::Verb::Impute(args) => verbs::impute::impute(args, &manner, &cancel),
-        args::Verb::Fit(args) => verbs::fit::fit(args, &manner, &cancel),
-        args::Verb::Transform(args) => verbs::transform::transform(args, &manner, &cancel),
-        args::Verb::Info(args) => verbs::info::info(args, &manner),
-        args::Verb::Evaluate(args) => verbs::evaluate::evaluate(args, &manner, &cancel),
-        args::Verb::Describe(args) => verbs::describe::describe(args, &manner),
-        args::Verb::Ampute(args) => verbs::ampute::ampute(args, &manner),
-        args::Verb::Methods(args) => verbs::methods::methods(args, &manner),
-        args::Verb::Bench(args::BenchVerb::Engine(args)) => verbs::bench::engine(args, &manner, &cancel),
-        args::Verb::Bench(args::BenchVerb::M3(args)) => verbs::bench::m3(args, &manner, &cancel),
-        args::Verb::Bench(args::BenchVerb::Paper(args)) => verbs::bench_paper::paper(args, &manner, &cancel),
+        args::Verb::Impute(args) => verbs::impute::impute(args, &verbosity, &cancel),
+        args::Verb::Fit(args) => verbs::fit::fit(args, &verbosity, &cancel),
+        args::Verb::Transform(args) => verbs::transform::transform(args, &verbosity, &cancel),
+        args::Verb::Info(args) => verbs::info::info(args, &verbosity),
+        args::Verb::Evaluate(args) => verbs::evaluate::evaluate(args, &verbosity, &cancel),
+        args::Verb::Describe(args) => verbs::describe::describe(args, &verbosity),
+        args::Verb::Ampute(args) => verbs::ampute::ampute(args, &verbosity),
+        args::Verb::Methods(args) => verbs::methods::methods(args, &verbosity),
+        args::Verb::Bench(args::BenchVerb::Engine(args)) => verbs::bench::engine(args, &verbosity, &cancel),
+        args::Verb::Bench(args::BenchVerb::M3(args)) => verbs::bench::m3(args, &verbosity, &cancel),
+        args::Verb::Bench(args::BenchVerb::Paper(args)) => verbs::bench_paper::paper(args, &verbosity, &cancel),
         args::Verb::Completions(args) => verbs::shell::completions(args),
         args::Verb::Man(args) => verbs::shell::man(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(failure.report(&manner)),
+        Err(failure) => ExitCode::from(failure.report(&verbosity)),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Reports as files, and what they say of the run.
+//! Reports as files, and how they describe the run.
 
 use crate::args::{RunArgs, TuningArgs};
 use crate::failure::{Failure, Outcome};
 use crate::table_io::{self, same_file};
-use crate::terminal::Manner;
+use crate::terminal::Verbosity;
 use m3impute::MethodSpec;
 use m3impute_io::{AtomicFile, Finding, Input};
 use m3impute_report::{Event, Work};
@@ -24,7 +24,7 @@ impl ReportFile {
         if path == Path::new("-") {
             return Err(Failure::usage(
                 "a report goes to a file, not to standard output",
-                "say `--report report.html`",
+                "name one with `--report report.html`",
             ));
         }
         for (what, other) in others {
@@ -37,10 +37,10 @@ impl ReportFile {
     }
 
     /// Writes the page and makes the file appear.
-    pub fn write(mut self, page: &str, manner: &Manner) -> Outcome {
+    pub fn write(mut self, page: &str, verbosity: &Verbosity) -> Outcome {
         self.file.write_all(page.as_bytes()).map_err(|e| Failure::io(&self.path.display().to_string(), &e))?;
         self.file.commit()?;
-        manner.say(format!("wrote {}", self.path.display()));
+        verbosity.say(format!("wrote {}", self.path.display()));
         Ok(())
     }
 }
@@ -53,7 +53,7 @@ pub fn path_of(input: &Input) -> Option<&Path> {
     }
 }
 
-/// What both reports say of a run; `settings` are those of the verb.
+/// What both reports show of a run; `settings` are those of the verb.
 pub fn work(input: &Input, how: String, settings: Vec<(&str, String)>, findings: &[Finding], started: Instant) -> Work {
     let event = |what| Event { place: "reading".to_owned(), what };
     Work {
@@ -73,7 +73,7 @@ pub fn run_settings(args: &RunArgs, threads: usize) -> Vec<(&'static str, String
     let threads = if threads == 0 { "as many as the machine has".to_owned() } else { threads.to_string() };
     let mut settings = vec![("Seed", args.seed.to_string()), ("Threads", threads)];
     if let Some(limit) = args.max_seconds {
-        settings.push(("Limit of time", format!("{} s", limit.as_secs_f64())));
+        settings.push(("Time limit", format!("{} s", limit.as_secs_f64())));
     }
     settings
 }

@@ -1,7 +1,7 @@
-//! What held-out cells say of each column, as a table for people.
+//! The validation errors of each column on held-out cells, as a table for people.
 
 use crate::grid::{Cell, Grid, Look};
-use crate::terminal::{Manner, count};
+use crate::terminal::{Verbosity, count};
 use m3impute::ColumnScore;
 use m3impute_report::words;
 
@@ -10,31 +10,34 @@ const SHOWN: usize = 10;
 /// Columns that are named in one line.
 const NAMED: usize = 20;
 
-/// Says how well a method did: the worst columns, and where it does no better than the typical value.
-pub fn say(scores: &[ColumnScore], manner: &Manner) {
+/// Prints how well a method did: the worst columns, and where it does no better than the baseline.
+pub fn say(scores: &[ColumnScore], verbosity: &Verbosity) {
     if scores.is_empty() {
         return;
     }
     let more = scores.len().saturating_sub(SHOWN);
     let which = if more > 0 { format!(", the worst {SHOWN} of {} columns", scores.len()) } else { String::new() };
-    manner.say(format!("errors on held-out cells, beside those of the typical value{which}:"));
-    table(&worst_first(scores)[..scores.len().min(SHOWN)], &manner.aside()).lines().for_each(|line| manner.say(line));
+    verbosity.say(format!("validation error on held-out cells, and that of the median/mode baseline{which}:"));
+    table(&worst_first(scores)[..scores.len().min(SHOWN)], &verbosity.aside())
+        .lines()
+        .for_each(|line| verbosity.say(line));
     for remark in remarks(scores) {
-        manner.note(remark);
+        verbosity.note(remark);
     }
 }
 
-/// The columns in the order in which one would worry about them: a share of the typical value's error is a common measure.
+/// The columns in the order in which one would worry about them: a share of the baseline's error is a common measure.
 pub fn worst_first(scores: &[ColumnScore]) -> Vec<&ColumnScore> {
     let mut order: Vec<&ColumnScore> = scores.iter().collect();
-    // Those of which nothing is known come last: they are listed by themselves.
+    // Those whose error is not known come last: they are listed by themselves.
     order.sort_by(|a, b| b.ratio().unwrap_or(-1.0).total_cmp(&a.ratio().unwrap_or(-1.0)));
     order
 }
 
 /// One line a column.
-pub fn table(scores: &[&ColumnScore], manner: &Manner) -> String {
-    let mut grid = Grid::new(["column", "cells", "error", "typical", "", "best alone", "mixed of"]).right(1..=4);
+pub fn table(scores: &[&ColumnScore], verbosity: &Verbosity) -> String {
+    let mut grid =
+        Grid::new(["column", "cells", "error", "baseline", "", "best single model", "ensemble"]).right(1..=4);
     for score in scores {
         let held = &score.held_out;
         let error = |e: Option<f64>| e.map_or_else(|| "?".to_owned(), |e| words::error(score, e));
@@ -53,10 +56,10 @@ pub fn table(scores: &[&ColumnScore], manner: &Manner) -> String {
             Cell::new(held.mixture.clone(), Look::Dim),
         ]);
     }
-    grid.text(manner)
+    grid.text(verbosity)
 }
 
-/// What must not be overlooked: columns where nothing was learnt, and columns of which nothing is known.
+/// What must not be overlooked: columns where no model beats the baseline, and columns whose error is not known.
 pub fn remarks(scores: &[ColumnScore]) -> Vec<String> {
     let of = |wanted: fn(&ColumnScore) -> bool, what: &str| {
         let columns: Vec<String> = scores.iter().filter(|s| wanted(s)).map(|s| format!("`{}`", s.column)).collect();
@@ -66,9 +69,8 @@ pub fn remarks(scores: &[ColumnScore]) -> Vec<String> {
         let plural = if columns.len() == 1 { "" } else { "s" };
         (!columns.is_empty()).then(|| format!("column{plural} {named}{more}: {what}"))
     };
-    let typical = of(ColumnScore::is_typical, "nothing that was learnt beats the typical value on held-out cells");
-    let unknown =
-        of(|s| s.held_out.error.is_none(), "too few cells to hold out: how good the answers are is not known");
+    let typical = of(ColumnScore::is_typical, "no model beats the baseline on held-out cells");
+    let unknown = of(|s| s.held_out.error.is_none(), "too few observed values to estimate the error");
     typical.into_iter().chain(unknown).collect()
 }
 
@@ -98,7 +100,7 @@ mod tests {
         let order: Vec<&str> = worst_first(&scores).iter().map(|s| s.column.as_str()).collect();
         assert_eq!(order, ["bad", "good", "few"]);
         let remarks = remarks(&scores);
-        assert!(remarks[0].starts_with("column `bad`: nothing that was learnt"), "{remarks:?}");
+        assert!(remarks[0].starts_with("column `bad`: no model beats"), "{remarks:?}");
         assert!(remarks[1].starts_with("column `few`: too few"), "{remarks:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
 use crate::failure::Failure;
-use crate::terminal::{Bar, Manner, count, plain};
+use crate::terminal::{Bar, Verbosity, count, plain};
 use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
 use m3impute_io::{AtomicFile, Change, Document, DocumentWriter, Finding, Format, Infinities, Input, ReadOptions};
 use std::io::{IsTerminal, Write};
@@ -66,7 +66,7 @@ pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
     })
 }
 
-/// The columns without a single observed value, after the policy had its say.
+/// The columns without a single observed value, after the policy was applied.
 pub fn empty_columns(table: &Table, policy: EmptyColumns) -> Result<Vec<String>, Failure> {
     let specs = table.schema().columns();
     let empty: Vec<String> = (0..table.cols())
@@ -100,17 +100,17 @@ pub fn notes(findings: &[Finding]) -> Vec<String> {
         .collect()
 }
 
-/// Says what was found while reading.
-pub fn say_findings(manner: &Manner, findings: &[Finding]) {
-    notes(findings).iter().for_each(|note| manner.note(note));
+/// Prints what was found while reading.
+pub fn say_findings(verbosity: &Verbosity, findings: &[Finding]) {
+    notes(findings).iter().for_each(|note| verbosity.note(note));
 }
 
-/// Says what was filled in another way than asked.
-pub fn say_fallbacks(manner: &Manner, fallbacks: &[Fallback]) {
+/// Prints what was filled in another way than asked.
+pub fn say_fallbacks(verbosity: &Verbosity, fallbacks: &[Fallback]) {
     for f in fallbacks {
         let done = if f.is_left() { "left missing".to_owned() } else { format!("filled with {}", f.done) };
         let line = format!("column `{}`: {} {done}, because {}", f.column, count(f.cells, "cell"), f.reason);
-        manner.note(plain(&line));
+        verbosity.note(plain(&line));
     }
 }
 
@@ -137,7 +137,7 @@ impl Target {
         {
             return Err(Failure::usage(
                 format!("the output `{}` is the input", path.display()),
-                "say `--in-place` to overwrite it",
+                "use `--in-place` to overwrite it",
             ));
         }
         let file = AtomicFile::create(&path)?;

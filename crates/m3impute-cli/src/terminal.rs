@@ -1,6 +1,6 @@
 //! What a person at a terminal sees: notes, progress, colour. Data goes to standard output, all else to standard error.
 
-use crate::args::{MannerArgs, When};
+use crate::args::{VerbosityArgs, When};
 use crate::failure::{Failure, Outcome};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use m3impute::Progress;
@@ -9,9 +9,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How this run of the program speaks.
+/// What this run of the program prints, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct Verbosity {
     quiet: bool,
     progress: bool,
     /// Whether standard output may be coloured.
@@ -20,8 +20,11 @@ pub struct Manner {
     color_err: bool,
 }
 
-impl Manner {
-    pub fn of(args: MannerArgs) -> Manner {
+/// The name that the module `sureness` uses.
+pub use Verbosity as Manner;
+
+impl Verbosity {
+    pub fn of(args: VerbosityArgs) -> Verbosity {
         let when = |when: When, terminal: bool| match when {
             When::Auto => terminal,
             When::Always => true,
@@ -29,7 +32,7 @@ impl Manner {
         };
         let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
         let may_color = set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb");
-        Manner {
+        Verbosity {
             quiet: args.quiet,
             progress: !args.quiet && when(args.progress, std::io::stderr().is_terminal()),
             color: when(args.color, std::io::stdout().is_terminal() && may_color),
@@ -37,36 +40,37 @@ impl Manner {
         }
     }
 
-    /// Says nothing but errors.
-    pub fn quiet() -> Manner {
-        Manner { quiet: true, progress: false, color: false, color_err: false }
+    /// Prints errors only.
+    pub fn quiet() -> Verbosity {
+        Verbosity { quiet: true, progress: false, color: false, color_err: false }
     }
 
-    /// Says a line that is no result.
+    /// Prints a line that is no result.
     pub fn say(&self, line: impl AsRef<str>) {
         if !self.quiet {
             complain(line.as_ref());
         }
     }
 
-    /// Says what a user should know, but need not act on.
+    /// Prints what a user should know, but need not act on.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.quiet {
             self.complain(33, "note", line.as_ref());
         }
     }
 
-    /// Says a line on standard error under a coloured word, even where quiet.
+    /// Prints a line on standard error under a coloured word, even where quiet.
     pub fn complain(&self, style: u8, word: &str, line: &str) {
         complain(&format!("{}: {line}", styled(self.color_err, style, word)));
     }
 
-    /// The same manner for what goes to standard error.
-    pub fn aside(&self) -> Manner {
-        Manner { color: self.color_err, ..*self }
+    /// The same for what goes to standard error.
+    pub fn aside(&self) -> Verbosity {
+        Verbosity { color: self.color_err, ..*self }
     }
 
-    /// A bar that follows a run; it is gone when dropped. Where no terminal draws it, a line now and then stands for it.
+    /// A bar that follows a run; it is gone when dropped. Where no terminal draws it, a line now and then stands for
+    /// it.
     pub fn bar(&self) -> Bar {
         if !self.progress {
             return Bar::Hidden;

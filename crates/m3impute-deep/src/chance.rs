@@ -1,4 +1,4 @@
-//! What is drawn: batches, and numbers that depend on a row alone.
+//! Random streams: batches of rows, and draws that depend on a row alone.
 
 use crate::inputs::Rows;
 use m3impute_nn::Matrix;
@@ -10,13 +10,13 @@ pub(crate) fn unit(rng: &mut ChaCha8Rng) -> f32 {
     (rng.next_u32() >> 8) as f32 / (1_u32 << 24) as f32
 }
 
-/// Rows in an order that is drawn anew for every batch or epoch.
+/// Draws rows without replacement, anew for every batch or epoch.
 #[derive(Debug)]
-pub(crate) struct Deck(Vec<usize>);
+pub(crate) struct RowSampler(Vec<usize>);
 
-impl Deck {
-    pub(crate) fn new(rows: usize) -> Deck {
-        Deck((0..rows).collect())
+impl RowSampler {
+    pub(crate) fn new(rows: usize) -> RowSampler {
+        RowSampler((0..rows).collect())
     }
 
     /// `count` different rows.
@@ -35,8 +35,8 @@ impl Deck {
     }
 }
 
-/// A stream for each row that depends on its observed values and the model's seed alone: so rows are filled alike in any
-/// order and batch.
+/// A random stream for each row that depends on its observed values and the model's seed alone: so rows are filled
+/// alike in any order and batch.
 pub(crate) fn of_row(seed: u64, rows: &Rows, i: usize) -> ChaCha8Rng {
     let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
     let seen = |from: &Matrix, j: usize| from.get(i, j);
@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn a_draw_has_no_row_twice() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut deck = Deck::new(5);
+        let mut sampler = RowSampler::new(5);
         for count in [2, 5] {
-            let mut drawn = deck.draw(count, &mut rng).to_vec();
+            let mut drawn = sampler.draw(count, &mut rng).to_vec();
             drawn.sort_unstable();
             drawn.dedup();
             assert_eq!(drawn.len(), count);

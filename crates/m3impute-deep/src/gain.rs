@@ -1,16 +1,16 @@
-//! GAIN: a generator fills holes, a discriminator guesses which cells were filled.
+//! GAIN: a generator imputes missing cells, a discriminator guesses which cells were imputed.
 //!
-//! `b` rows of a batch, `w` inputs. The generator sees values, a little noise in the holes, and which cells are observed;
-//! the discriminator sees the completed row and a hint: which of most observed cells are observed.
+//! `b` rows of a batch, `w` inputs. The generator sees values, a little noise in the missing cells, and which cells are
+//! observed; the discriminator sees the completed row and a hint: which of most observed cells are observed.
 
-use crate::chance::{Deck, of_row, unit};
+use crate::chance::{RowSampler, of_row, unit};
 use crate::files::store;
-use crate::held::Held;
-use crate::inputs::{Inputs, Rows, Samples, encoding};
+use crate::held::{Held, split};
+use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
-use crate::pace::Pace;
+use crate::pace::{Best, Pace};
+use crate::registry;
 use m3impute_core::beliefs::Distributions;
-use m3impute_core::encode::Scale;
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
@@ -22,13 +22,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The noise in holes is uniform below this.
+/// The noise in missing cells is uniform below this.
 const NOISE: f32 = 0.01;
-/// Samples of the generator that make a distribution.
+/// Samples of the generator that make a predictive distribution.
 const SAMPLES: usize = 100;
-/// Steps from one look at held-out cells to the next.
-const LOOK: u64 = 50;
-/// Looks without a better one after which training ends.
+/// Steps from one evaluation on held-out cells to the next.
+const EVALUATE_EVERY: u64 = 50;
+/// Evaluations without an improvement after which training stops.
 const PATIENCE: u64 = 60;
 /// Rows that are filled at a time.
 const ROWS: usize = 1024;
@@ -46,25 +46,25 @@ pub enum Batches {
 /// The parameters of `gain`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GainParams {
-    /// How many steps, each of both networks.
+    /// Training steps, each of both networks.
     pub steps: u64,
-    /// How many rows a step looks at, at most.
+    /// Batch size: rows in a step, at most.
     pub batch: usize,
-    /// The width of hidden layers; that of the inputs where nothing is said.
+    /// Width of the hidden layers; that of the inputs by default.
     pub width: Option<usize>,
-    /// The share of observed cells that the discriminator is told of.
+    /// Hint rate: the share of observed cells revealed to the discriminator.
     pub hint: f64,
-    /// How much the error on observed cells weighs beside the discriminator.
+    /// Weight of the reconstruction error beside the adversarial loss.
     pub alpha: f64,
-    /// The step of Adam.
+    /// Learning rate of Adam.
     pub learning_rate: f64,
     /// Which rows the two networks see in a step.
     pub batches: Batches,
-    /// How weights start.
+    /// Initialisation of the weights.
     pub start: Start,
-    /// The share of observed cells that a step hides from the generator, which is asked for them all the same.
+    /// Share of observed cells hidden from the generator in a step, which has to reconstruct them.
     pub hide: f64,
-    /// The share of observed cells that are held out, to tell which step was best; the last where it is zero.
+    /// Share of observed cells held out for early stopping; the last step is kept where it is zero.
     pub held: f64,
 }
 
@@ -88,7 +88,7 @@ impl GainParams {
 }
 
 impl Default for GainParams {
-    /// As its authors published it, but for `hide` and `held`.
+    /// The published settings, except for `hide` and `held`.
     fn default() -> GainParams {
         GainParams {
             steps: 10_000,
@@ -115,7 +115,7 @@ pub struct Gain {
 /// The row of the registry.
 pub static SPEC: MethodSpec = MethodSpec {
     name: "gain",
-    summary: "GAIN: a network fills holes so that another cannot tell filled cells from observed ones",
+    summary: "GAIN: adversarial training: a generator imputes cells that a discriminator cannot tell from observed ones",
     avoid: "intervals and multiple imputation: its draws hardly differ; tables for which `missforest` has time",
     inductive: true,
     distributions: true,
@@ -124,51 +124,51 @@ pub static SPEC: MethodSpec = MethodSpec {
     presets: &[
         (
             "default",
-            "as its authors published it, but asked for cells that it does not see, and stopped by held-out cells",
+            "as published by its authors, but trained to reconstruct hidden cells, with early stopping on held-out cells",
         ),
-        ("paper", "as run for the tables of the M3-Impute paper: 1,000 steps, whatever was asked for"),
+        ("paper", "as run for the tables of the M3-Impute paper: 1,000 steps"),
     ],
     params: &[
         ParamSpec {
             name: "steps",
-            doc: "how many steps, each of both networks",
+            doc: "training steps, each of both networks",
             expects: Expect::Whole(1, 10_000_000),
         },
-        ParamSpec { name: "batch", doc: "how many rows a step looks at, at most", expects: Expect::Whole(1, 65_536) },
+        registry::BATCH,
         ParamSpec {
             name: "width",
-            doc: "the width of hidden layers (auto: that of the inputs)",
+            doc: "width of the hidden layers (auto: that of the inputs)",
             expects: Expect::Auto(&Expect::Whole(1, 2048)),
         },
         ParamSpec {
             name: "hint",
-            doc: "the share of observed cells that the discriminator is told of",
+            doc: "hint rate: share of observed cells revealed to the discriminator",
             expects: Expect::Number(0.0, 1.0),
         },
         ParamSpec {
             name: "alpha",
-            doc: "how much the error on observed cells weighs beside the discriminator",
+            doc: "weight of the reconstruction error beside the adversarial loss",
             expects: Expect::Number(0.0, 1e6),
         },
-        ParamSpec { name: "learning_rate", doc: "the step of Adam", expects: Expect::Number(1e-8, 1.0) },
+        registry::LEARNING_RATE,
         ParamSpec {
             name: "batches",
-            doc: "whether both networks see the same rows in a step, or the generator fresh ones",
+            doc: "whether both networks see the same batch in a step, or the generator a fresh one",
             expects: Expect::Choice(&["same", "fresh"]),
         },
         ParamSpec {
             name: "start",
-            doc: "how weights start",
+            doc: "initialisation of the weights",
             expects: Expect::Choice(&["uniform", "xavier", "orthogonal"]),
         },
         ParamSpec {
             name: "hide",
-            doc: "the share of observed cells that a step hides from the generator, which is asked for them all the same",
+            doc: "share of observed cells hidden from the generator in a step, which has to reconstruct them",
             expects: Expect::Number(0.0, 0.9),
         },
         ParamSpec {
             name: "held",
-            doc: "the share of observed cells that are held out to tell which step was best (0: take the last)",
+            doc: "share of observed cells held out for early stopping (0: keep the last step)",
             expects: Expect::Number(0.0, 0.5),
         },
     ],
@@ -191,34 +191,27 @@ impl MatrixMethod for Gain {
     }
 
     fn encoding(&self) -> Encoding {
-        encoding(Scale::MinMax)
+        encoding(false)
     }
 
     fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedGain>> {
-        let inputs = Inputs::of(data);
-        let mut rows = inputs.read(data, 0..data.rows);
-        let held = Held::out_of(&mut rows, &inputs, self.params.held as f32, &mut run.rng("held out", 0));
-        let (mut best, mut since) = (None, 0);
+        let (inputs, rows, held) = split(data, self.params.held, run);
+        let mut best = Best::new(PATIENCE);
         let mut pace = Pace::new(SPEC.name, "steps", self.params.steps);
         let mut training = Training::new(&self.params, &inputs, rows, run);
-        while let Some(steps) = pace.next(LOOK, run)? {
+        while let Some(steps) = pace.next(EVALUATE_EVERY, run)? {
             let (loss, error) = run.install(|| {
                 let loss = steps.clone().fold(0.0, |_, step| training.step(&mut run.rng("batches", step)));
                 (loss, held.as_ref().map(|held| training.error(held, &mut run.rng("noise", 0))))
             });
             pace.took(steps, loss, run)?;
-            let Some(error) = error else { continue };
-            since += 1;
-            if best.as_ref().is_none_or(|(least, _)| error < *least) {
-                (best, since) = (Some((error, training.generator.params.clone())), 0);
-            }
-            if since > PATIENCE {
+            if error.is_some_and(|error| !best.offer(error, || training.generator.params.clone())) {
                 break;
             }
         }
         let Network { mut params, net } = training.generator;
-        if let Some((_, best)) = &best {
-            params.copy_values_from(best);
+        if let Some(best) = best.state() {
+            params.copy_values_from(&best);
         }
         let width = self.params.width.unwrap_or(inputs.width());
         let model = FittedGain { inputs, width, params, generator: net, seed: run.seed() };
@@ -239,7 +232,7 @@ struct Training<'a> {
     rows: Rows,
     /// The inputs of each feature.
     cells: Vec<Range<usize>>,
-    deck: Deck,
+    sampler: RowSampler,
     generator: Network,
     discriminator: Network,
     adams: [Adam; 2],
@@ -271,12 +264,12 @@ impl<'a> Training<'a> {
         };
         let (generator, discriminator) = (network(GENERATOR, 0), network("discriminator", 1));
         let adams = [&generator, &discriminator].map(|n| Adam::new(&n.params, AdamParams::default()));
-        let deck = Deck::new(rows.len());
+        let sampler = RowSampler::new(rows.len());
         Training {
             settings,
             rows,
             cells: inputs.cells().collect(),
-            deck,
+            sampler,
             generator,
             discriminator,
             adams,
@@ -286,7 +279,7 @@ impl<'a> Training<'a> {
 
     fn batch(&mut self, rng: &mut ChaCha8Rng) -> Batch {
         let count = self.settings.batch.min(self.rows.len());
-        let Rows { x: truth, observed } = self.rows.select(self.deck.draw(count, rng));
+        let Rows { x: truth, observed } = self.rows.select(self.sampler.draw(count, rng));
         let mut shown = observed.clone();
         for i in 0..count {
             for cell in self.cells.iter().filter(|_| unit(rng) < self.settings.hide as f32) {
@@ -357,7 +350,7 @@ impl<'a> Training<'a> {
         let completed = tape.concat(&[completed, hint]); // [b, 2 w]
         let Network { params: judge, net: discriminator } = &self.discriminator;
         let logits = discriminator.apply(tape, judge, Weights::Frozen, completed, Activation::None); // [b, w]
-        // Minus the log of the probability that filled cells are taken for observed ones.
+        // Minus the log of the probability that imputed cells are taken for observed ones.
         let doubt = tape.scale(logits, -1.0);
         let doubt = tape.softplus(doubt);
         let doubt = tape.mul(doubt, missing);
@@ -417,7 +410,7 @@ struct State {
 }
 
 impl FittedGain {
-    /// Samples of the generator for each row that has holes; `each` gets its number and what they say. // [samples, w]
+    /// Samples of the generator for each incomplete row; `each` gets its number and the samples. // [samples, w]
     fn sample(
         &self,
         data: &mut Encoded,
@@ -426,27 +419,27 @@ impl FittedGain {
         mut each: impl FnMut(&mut Encoded, usize, &[f32]),
     ) -> Result<()> {
         let (w, batch) = (self.inputs.width(), (64 * ROWS / samples).clamp(1, ROWS));
-        let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
+        let incomplete = incomplete_rows(data);
         let mut tape = Tape::inference();
-        for part in holes.chunks(batch) {
+        for part in incomplete.chunks(batch) {
             run.check()?;
-            let mut said = Matrix::zeros(part.len() * samples, 2 * w); // [rows, 2 w]
+            let mut seen = Matrix::zeros(part.len() * samples, 2 * w); // [rows, 2 w]
             for (at, &i) in part.iter().enumerate() {
                 let row = self.inputs.read(data, i..i + 1);
                 let mut rng = of_row(self.seed, &row, 0);
                 for sample in 0..samples {
-                    let (values, seen) = said.row_mut(at * samples + sample).split_at_mut(w);
+                    let (values, observed) = seen.row_mut(at * samples + sample).split_at_mut(w);
                     values.copy_from_slice(row.x.row(0));
-                    seen.copy_from_slice(row.observed.row(0));
-                    noise(values, seen, &mut rng);
+                    observed.copy_from_slice(row.observed.row(0));
+                    noise(values, observed, &mut rng);
                 }
             }
             tape.reset();
-            let seen = tape.constant(said);
+            let seen = tape.constant(seen);
             let filled = run
                 .install(|| self.generator.apply(&mut tape, &self.params, Weights::Frozen, seen, Activation::Sigmoid));
-            for (&i, said) in part.iter().zip(tape.value(filled).as_slice().chunks_exact(samples * w)) {
-                each(data, i, said);
+            for (&i, samples) in part.iter().zip(tape.value(filled).as_slice().chunks_exact(samples * w)) {
+                each(data, i, samples);
             }
         }
         Ok(())
@@ -458,14 +451,14 @@ impl MatrixModel for FittedGain {
 
     fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         if want == Want::Point {
-            self.sample(rows, 1, run, |rows, i, said| self.inputs.put(rows, i, said))?;
+            self.sample(rows, 1, run, |rows, i, sample| self.inputs.put(rows, i, sample))?;
             return Ok(None);
         }
         let mut of = self.inputs.no_distributions();
         let (width, weights) = (self.inputs.width(), [1.0 / SAMPLES as f32; SAMPLES]);
-        self.sample(rows, SAMPLES, run, |rows, i, said| {
-            self.inputs.believe(rows, i, &Samples { said, width, weights: &weights }, &mut of);
-            self.inputs.put(rows, i, &said[..width]);
+        self.sample(rows, SAMPLES, run, |rows, i, values| {
+            self.inputs.believe(rows, i, &Samples { values, width, weights: &weights }, &mut of);
+            self.inputs.put(rows, i, &values[..width]);
         })?;
         Ok(Some(of))
     }

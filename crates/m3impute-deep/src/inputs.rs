@@ -41,8 +41,14 @@ pub(crate) struct Rows {
 
 /// What the methods of this crate want to see. A level is a code: the flags are made here, so that each column with
 /// levels has one distribution. A column of one value has nothing to learn.
-pub(crate) fn encoding(scale: Scale) -> Encoding {
+pub(crate) fn encoding(standardise: bool) -> Encoding {
+    let scale = if standardise { Scale::Standard } else { Scale::MinMax };
     Encoding { layout: Layout::Codes, scale, constants: Constants::Leave }
+}
+
+/// The rows with missing cells.
+pub(crate) fn incomplete_rows(data: &Encoded) -> Vec<usize> {
+    (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect()
 }
 
 impl Inputs {
@@ -93,7 +99,7 @@ impl Inputs {
     }
 
     /// Rows as a network sees them.
-    pub(crate) fn read(&self, data: &Encoded, rows: Range<usize>) -> Rows {
+    pub(crate) fn read(&self, data: &Encoded, rows: impl ExactSizeIterator<Item = usize>) -> Rows {
         let mut x = Matrix::zeros(rows.len(), self.width); // [n, w]
         let mut observed = Matrix::zeros(rows.len(), self.width); // [n, w]
         for (at, i) in rows.enumerate() {
@@ -117,15 +123,15 @@ impl Inputs {
         Rows { x, observed }
     }
 
-    /// Puts what a network says of row `i`, numbers and how likely each level is, where it has holes.
-    pub(crate) fn put(&self, data: &mut Encoded, i: usize, said: &[f32]) {
+    /// Puts predictions for row `i`, numbers and a score for each level, into its missing cells.
+    pub(crate) fn put(&self, data: &mut Encoded, i: usize, predicted: &[f32]) {
         let m = data.width();
         for (f, slot) in self.slots.iter().enumerate() {
             if !data.observed[i * m + f] {
                 data.x[i * m + f] = match slot {
-                    Slot::Number(at) => f64::from(said[*at]),
+                    Slot::Number(at) => f64::from(predicted[*at]),
                     Slot::Levels(first, codes) => {
-                        let of = |place: usize| said[first + place];
+                        let of = |place: usize| predicted[first + place];
                         let likeliest = (0..codes.len()).reduce(|a, b| if of(b) > of(a) { b } else { a });
                         likeliest.map_or(f64::NAN, |place| f64::from(codes[place]))
                     }
@@ -145,15 +151,15 @@ impl Inputs {
         self.slots.iter().map(of).collect()
     }
 
-    /// Adds the distributions of the holes of row `i`: quantiles of what weighted samples say of numbers, and the mean of
-    /// what they say of levels. The weights add up to one.
-    pub(crate) fn believe(&self, data: &Encoded, i: usize, said: &Samples<'_>, to: &mut [Distributions]) {
+    /// Adds the predictive distributions of the missing cells of row `i`: quantiles of weighted samples for numbers,
+    /// their weighted mean for levels. The weights add up to one.
+    pub(crate) fn believe(&self, data: &Encoded, i: usize, samples: &Samples<'_>, to: &mut [Distributions]) {
         for ((slot, seen), to) in self.slots.iter().zip(data.observed_row(i)).zip(to) {
             match (slot, to) {
                 _ if *seen => {}
-                (Slot::Number(at), Distributions::Quantiles(to)) => to.push(said.quantiles(*at)),
+                (Slot::Number(at), Distributions::Quantiles(to)) => to.push(samples.quantiles(*at)),
                 (Slot::Levels(first, codes), Distributions::Shares { shares, .. }) => {
-                    let means: Vec<f32> = (0..codes.len()).map(|place| said.mean(first + place).max(1e-6)).collect();
+                    let means: Vec<f32> = (0..codes.len()).map(|place| samples.mean(first + place).max(1e-6)).collect();
                     let total: f32 = means.iter().sum();
                     shares.extend(means.iter().map(|p| p / total));
                 }
@@ -204,11 +210,11 @@ pub(crate) fn select(from: &Matrix, rows: &[usize]) -> Matrix {
     Matrix::from_vec(rows.len(), from.cols(), values).expect("rows of equal length")
 }
 
-/// What samples say of one row.
+/// Weighted samples of one row.
 pub(crate) struct Samples<'a> {
     /// Sample by sample. // [samples, w]
-    pub(crate) said: &'a [f32],
-    /// How many inputs a sample speaks of.
+    pub(crate) values: &'a [f32],
+    /// How many inputs a sample has.
     pub(crate) width: usize,
     /// The weight of each; together they are one.
     pub(crate) weights: &'a [f32],
@@ -216,14 +222,14 @@ pub(crate) struct Samples<'a> {
 
 impl Samples<'_> {
     fn of(&self, at: usize) -> impl Iterator<Item = (f32, f32)> {
-        self.said.iter().skip(at).step_by(self.width).copied().zip(self.weights.iter().copied())
+        self.values.iter().skip(at).step_by(self.width).copied().zip(self.weights.iter().copied())
     }
 
     pub(crate) fn mean(&self, at: usize) -> f32 {
         self.of(at).map(|(value, weight)| weight * value).sum()
     }
 
-    /// The values at the shares of [`LEVELS`]: each sample stands in the middle of its weight, and lines go between.
+    /// The quantiles at [`LEVELS`]: each sample stands in the middle of its weight, with linear interpolation between.
     fn quantiles(&self, at: usize) -> [f64; LEVELS.len()] {
         let mut sorted: Vec<(f32, f32)> = self.of(at).filter(|(value, _)| value.is_finite()).collect();
         sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -259,7 +265,7 @@ mod tests {
         let colour = Column::codes([Some(2), Some(0), None, Some(2)]);
         let size = Column::numbers([Some(0.0), None, Some(10.0), Some(5.0)]);
         let table = Table::new(schema.unwrap(), vec![colour, size]).unwrap();
-        Encoder::fit(&table, encoding(Scale::MinMax)).unwrap().encode(&table).unwrap()
+        Encoder::fit(&table, encoding(false)).unwrap().encode(&table).unwrap()
     }
 
     #[test]
@@ -274,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_alone_are_filled() {
+    fn only_missing_cells_are_filled() {
         let mut data = data();
         let inputs = Inputs::of(&data);
         inputs.put(&mut data, 1, &[0.25, 0.1, 0.9]);
@@ -285,7 +291,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_samples_go_by_their_weights() {
-        let samples = Samples { said: &[3.0, 1.0, 2.0], width: 1, weights: &[0.25, 0.25, 0.5] };
+        let samples = Samples { values: &[3.0, 1.0, 2.0], width: 1, weights: &[0.25, 0.25, 0.5] };
         let quantiles = samples.quantiles(0);
         assert_eq!(quantiles[0], 1.0);
         assert_eq!(quantiles[LEVELS.len() / 2], 2.0);

@@ -1,46 +1,44 @@
-//! MIWAE: an autoencoder of rows with holes, trained on a bound of the likelihood of what is observed.
+//! MIWAE: an autoencoder of incomplete rows, trained on a lower bound of the likelihood of the observed cells.
 //!
-//! `b` rows of a batch, `w` inputs, `z` latent numbers, `k` samples a row. The encoder sees a row with zeros in its holes
-//! and gives the normal distribution `q` of its latent numbers; the decoder gives the distributions of the row's cells.
-//! Samples from `q` weighted by `p(x | z) p(z) / q(z)` are samples of what is missing.
+//! `b` rows of a batch, `w` inputs, `z` latent numbers, `k` samples a row. The encoder sees a row with zeros in its
+//! missing cells and gives the normal distribution `q` of its latent numbers; the decoder gives the distributions of
+//! the row's cells. Samples from `q` weighted by `p(x | z) p(z) / q(z)` are samples of what is missing.
 
-use crate::chance::{Deck, of_row};
+mod train;
+
+use crate::chance::of_row;
 use crate::files::store;
-use crate::held::Held;
-use crate::inputs::{Inputs, Rows, Samples, encoding};
+use crate::held::split;
+use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
-use crate::pace::Pace;
+use crate::pace::{Best, Pace};
+use crate::registry;
 use m3impute_core::beliefs::Distributions;
-use m3impute_core::encode::Scale;
 use m3impute_core::{
-    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
+    Encoded, Encoding, Error, Expect, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
 };
-use m3impute_nn::{Activation, Adam, AdamParams, Index, Matrix, Params, Tape, Var, alone};
+use m3impute_nn::{Activation, Index, Matrix, Params, Tape, Var, alone};
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_distr::{Distribution, StudentT};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use train::Training;
 
 /// Numbers of the decoder that a thread makes at a time when rows are filled.
 const NUMBERS: usize = 1 << 18;
 /// Chunks of so many numbers that are made before rows are filled.
 const CHUNKS: usize = 32;
-/// Looks at held-out cells, from the first epoch to the last.
-const LOOKS: u64 = 40;
-/// Steps from one look at the clock to the next, about.
+/// Evaluations on held-out cells, from the first epoch to the last.
+const EVALUATIONS: u64 = 40;
+/// Steps from one check of the clock to the next, about.
 const STEPS: u64 = 100;
-/// Samples of a row when held-out cells are looked at.
-const LOOK_SAMPLES: usize = 50;
-/// Parts of a batch, each learnt from by one thread.
-const PARTS: usize = 4;
-/// Looks without a better one after which training ends.
+/// Evaluations without an improvement after which training stops.
 const PATIENCE: u64 = 12;
 
-/// What is put into a hole.
+/// What fills a missing cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fill {
@@ -55,25 +53,25 @@ pub enum Fill {
 pub struct MiwaeParams {
     /// How many epochs.
     pub epochs: u64,
-    /// How many steps at most, where the epochs of a long table would be more.
+    /// Maximum number of steps; limits the epochs on a long table.
     pub steps: u64,
-    /// How many rows a step looks at, at most.
+    /// Batch size: rows in a step, at most.
     pub batch: usize,
     /// The width of hidden layers.
     pub width: usize,
-    /// How many latent numbers a row has; half as many as inputs where nothing is said.
+    /// Dimension of the latent space; half the number of inputs by default.
     pub latent: Option<usize>,
-    /// Samples a row in training.
+    /// Importance samples of a row in training.
     pub particles: usize,
-    /// Samples a row when it is filled.
+    /// Importance samples of a row when it is imputed.
     pub samples: usize,
-    /// What is put into a hole.
+    /// What fills a missing cell.
     pub fill: Fill,
-    /// The step of Adam.
+    /// Learning rate of Adam.
     pub learning_rate: f64,
-    /// Whether numbers have mean 0 and deviation 1, or lie between 0 and 1.
+    /// Whether numbers are standardised to mean 0 and standard deviation 1, or scaled to 0..1.
     pub standardise: bool,
-    /// The share of observed cells that are held out, to tell which epoch was best; the last where it is zero.
+    /// Share of observed cells held out for early stopping; the last epoch is kept where it is zero.
     pub held: f64,
 }
 
@@ -100,7 +98,7 @@ impl MiwaeParams {
 }
 
 impl Default for MiwaeParams {
-    /// As its authors published it.
+    /// The settings that its authors published.
     fn default() -> MiwaeParams {
         MiwaeParams {
             epochs: 600,
@@ -128,57 +126,51 @@ pub struct Miwae {
 /// The row of the registry.
 pub static SPEC: MethodSpec = MethodSpec {
     name: "miwae",
-    summary: "MIWAE: an autoencoder of rows with holes; what is missing is drawn by importance",
-    avoid: "a few hundred rows, where `missforest` is nearer in less time; cells missing because of their own value",
+    summary: "MIWAE: a variational autoencoder of incomplete rows; missing cells are imputed by importance sampling",
+    avoid: "a few hundred rows, where `missforest` is more accurate in less time; values missing not at random (MNAR)",
     inductive: true,
     distributions: true,
     randomised: true,
     slow: true,
     presets: &[
-        ("default", "as its authors published it, stopped by held-out cells"),
-        ("paper", "as run for the tables of the M3-Impute paper: one hidden unit, one latent number"),
+        ("default", "as published by its authors, with early stopping on held-out cells"),
+        ("paper", "as run for the tables of the M3-Impute paper: one hidden unit, one latent dimension"),
     ],
     params: &[
-        ParamSpec { name: "epochs", doc: "how many epochs", expects: Expect::Whole(1, 10_000_000) },
-        ParamSpec {
-            name: "steps",
-            doc: "how many steps at most, where the epochs of a long table would be more",
-            expects: Expect::Whole(1, 10_000_000),
-        },
-        ParamSpec { name: "batch", doc: "how many rows a step looks at, at most", expects: Expect::Whole(1, 65_536) },
-        ParamSpec { name: "width", doc: "the width of hidden layers", expects: Expect::Whole(1, 2048) },
+        ParamSpec { name: "epochs", doc: "number of epochs", expects: Expect::Whole(1, 10_000_000) },
+        registry::EPOCH_STEPS,
+        registry::BATCH,
+        ParamSpec { name: "width", doc: "width of the hidden layers", expects: Expect::Whole(1, 2048) },
         ParamSpec {
             name: "latent",
-            doc: "how many latent numbers a row has (auto: half as many as inputs)",
+            doc: "dimension of the latent space (auto: half the number of inputs)",
             expects: Expect::Auto(&Expect::Whole(1, 1024)),
         },
-        ParamSpec { name: "particles", doc: "samples a row in training", expects: Expect::Whole(1, 1000) },
-        ParamSpec { name: "samples", doc: "samples a row when it is filled", expects: Expect::Whole(1, 100_000) },
+        ParamSpec {
+            name: "particles",
+            doc: "importance samples of a row in training",
+            expects: Expect::Whole(1, 1000),
+        },
+        ParamSpec {
+            name: "samples",
+            doc: "importance samples of a row when it is imputed",
+            expects: Expect::Whole(1, 100_000),
+        },
         ParamSpec {
             name: "fill",
-            doc: "what is put into a hole: the weighted mean of the samples' means, or of one draw a sample",
+            doc: "what fills a missing cell: the weighted mean of the samples' means, or of one draw from each sample",
             expects: Expect::Choice(&["mean", "draw"]),
         },
-        ParamSpec { name: "learning_rate", doc: "the step of Adam", expects: Expect::Number(1e-8, 1.0) },
-        ParamSpec {
-            name: "standardise",
-            doc: "whether numbers have mean 0 and deviation 1, or lie between 0 and 1",
-            expects: Expect::Flag,
-        },
-        ParamSpec {
-            name: "held",
-            doc: "the share of observed cells that are held out to tell which epoch was best (0: take the last)",
-            expects: Expect::Number(0.0, 0.5),
-        },
+        registry::LEARNING_RATE,
+        registry::STANDARDISE,
+        registry::HELD_FOR_EPOCHS,
     ],
     preset_values: |name| {
         SPEC.presets.iter().any(|p| p.0 == name).then(|| serde_json::json!(MiwaeParams::of_preset(name)))
     },
     build: |settings| {
         let params = SPEC.params(settings, MiwaeParams::of_preset)?;
-        let clip = SPEC.preset(settings)? != "paper";
-        let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(&SPEC, Miwae { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Miwae { params }, registry::finish(&SPEC, settings)?)))
     },
     load: |file| load_matrix_model::<Miwae>(&SPEC, file),
 };
@@ -192,23 +184,21 @@ impl MatrixMethod for Miwae {
     }
 
     fn encoding(&self) -> Encoding {
-        encoding(if self.params.standardise { Scale::Standard } else { Scale::MinMax })
+        encoding(self.params.standardise)
     }
 
     fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedMiwae>> {
         let p = &self.params;
-        let inputs = Inputs::of(data);
-        let mut rows = inputs.read(data, 0..data.rows);
-        let held = Held::out_of(&mut rows, &inputs, p.held as f32, &mut run.rng("held out", 0));
+        let (inputs, rows, held) = split(data, p.held, run);
         let latent = p.latent.unwrap_or(inputs.width() / 2).max(1);
         let shape = Shape { width: p.width, latent, samples: p.samples, fill: p.fill };
         let model = FittedMiwae::new(inputs, shape, run);
         let mut training = Training::new(p, rows, model);
         let batches = training.batches() as u64;
-        let mut pace = Pace::new(SPEC.name, "epochs", p.epochs.min((p.steps / batches).max(1)));
-        // Without looks, epochs are bundled only to keep the pool busy.
-        let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / LOOKS } else { STEPS / batches };
-        let (bundle, mut best, mut since) = (bundle.clamp(1, 25), None, 0);
+        let mut pace = Pace::of_epochs(SPEC.name, p.epochs, p.steps, batches);
+        // Without evaluations, epochs are bundled only to keep the pool busy.
+        let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / EVALUATIONS } else { STEPS / batches };
+        let (bundle, mut best) = (bundle.clamp(1, 25), Best::new(PATIENCE));
         while let Some(epochs) = pace.next(bundle, run)? {
             let cancel = run.cancel();
             let (loss, error) = run.install(|| -> Result<_> {
@@ -219,106 +209,15 @@ impl MatrixMethod for Miwae {
                 Ok((loss, held.as_ref().map(|held| training.error(held, run))))
             })?;
             pace.took(epochs, loss, run)?;
-            let Some(error) = error else { continue };
-            since += 1;
-            if best.as_ref().is_none_or(|(least, _)| error < *least) {
-                (best, since) = (Some((error, training.model.params.clone())), 0);
-            }
-            if since > PATIENCE {
+            if error.is_some_and(|error| !best.offer(error, || training.model.params.clone())) {
                 break;
             }
         }
         let mut model = training.model;
-        if let Some((_, best)) = &best {
-            model.params.copy_values_from(best);
+        if let Some(best) = best.state() {
+            model.params.copy_values_from(&best);
         }
         Ok(Learnt { model, notes: pace.notes() })
-    }
-}
-
-/// A model in training.
-#[derive(Debug)]
-struct Training<'a> {
-    settings: &'a MiwaeParams,
-    rows: Rows,
-    deck: Deck,
-    model: FittedMiwae,
-    adam: Adam,
-    /// For each part of a batch.
-    parts: [Tape; PARTS],
-}
-
-impl<'a> Training<'a> {
-    fn new(settings: &'a MiwaeParams, rows: Rows, model: FittedMiwae) -> Training<'a> {
-        let adam = Adam::new(&model.params, AdamParams::default());
-        Training { settings, deck: Deck::new(rows.len()), rows, model, adam, parts: Default::default() }
-    }
-
-    /// Steps of an epoch: as many as there are whole batches, between which the rows are shared out.
-    fn batches(&self) -> usize {
-        (self.rows.len() / self.settings.batch.min(self.rows.len())).max(1)
-    }
-
-    /// One epoch; returns the loss of its last step.
-    fn epoch(&mut self, rng: &mut ChaCha8Rng, check: impl Fn() -> Result<()>) -> Result<f32> {
-        let (n, batches) = (self.rows.len(), self.batches());
-        let order = self.deck.shuffle(rng).to_vec();
-        let mut loss = 0.0;
-        for batch in 0..batches {
-            check()?;
-            loss = self.step(&order[batch * n / batches..(batch + 1) * n / batches], rng);
-        }
-        Ok(loss)
-    }
-
-    fn step(&mut self, rows: &[usize], rng: &mut ChaCha8Rng) -> f32 {
-        let Self { settings, model, parts, .. } = self;
-        let (b, k, z) = (rows.len(), settings.particles, model.shape.latent);
-        let key = rng.next_u64();
-        let (model, all) = (&mut *model, &self.rows);
-        let one = |model: &FittedMiwae, tape: &mut Tape, part: usize, rows: &[usize]| {
-            tape.reset();
-            let mut rng = ChaCha8Rng::seed_from_u64(key);
-            rng.set_stream(part as u64);
-            let noise = Matrix::normal(rows.len() * k, z, 1.0, &mut rng); // [rows k, z]
-            let seen = Seen::new(tape, all.select(rows));
-            let (weights, _) = model.weights(tape, Weights::Trained, seen, k, noise); // [rows, k]
-            let bound = tape.log_sum_exp(weights); // [rows, 1]
-            let bound = tape.sum(bound);
-            let loss = tape.scale(bound, -1.0 / b as f32);
-            tape.backward_from(loss, &Matrix::full(1, 1, 1.0));
-            tape.scalar(loss)
-        };
-        // A thread a part, each of rows that do not know of each other.
-        let part = b.div_ceil(PARTS);
-        let count = b.div_ceil(part);
-        let shared: &FittedMiwae = model;
-        let of_parts = parts[..count].par_iter_mut().zip(rows.par_chunks(part)).enumerate();
-        let losses: Vec<f32> = of_parts.map(|(part, (tape, rows))| alone(|| one(shared, tape, part, rows))).collect();
-        model.params.zero_grads();
-        parts[..count].iter().for_each(|tape| tape.add_gradients_to(&mut model.params));
-        self.adam.step(&mut model.params, settings.learning_rate as f32);
-        losses.iter().sum()
-    }
-
-    /// The error of the weighted means on held-out cells; the same noise at every look.
-    fn error(&self, held: &Held, run: &Run) -> f32 {
-        let (w, k) = (held.rows.x.cols(), LOOK_SAMPLES);
-        let mut said = Matrix::zeros(held.rows.len(), w); // [n, w]
-        let chunk = self.model.rows_at_a_time(k);
-        let one = |tape: &mut Tape, at: usize, said: &mut [f32]| {
-            let rows: Vec<usize> = (at * chunk..at * chunk + said.len() / w).collect();
-            let mut rng = run.rng("look", at as u64);
-            let noise = Matrix::normal(rows.len() * k, self.model.shape.latent, 1.0, &mut rng); // [rows k, z]
-            let (weights, of) = self.model.samples(tape, held.rows.select(&rows), k, noise, |_, _| {});
-            for (said, (of, weights)) in said.chunks_mut(w).zip(of.chunks(k * w).zip(weights.chunks(k))) {
-                let samples = Samples { said: of, width: w, weights };
-                said.iter_mut().enumerate().for_each(|(j, s)| *s = samples.mean(j));
-            }
-        };
-        let chunks = said.as_mut_slice().par_chunks_mut(chunk * w).enumerate();
-        chunks.for_each_init(Tape::inference, |tape, (at, said)| alone(|| one(tape, at, said)));
-        held.error(&said)
     }
 }
 
@@ -402,9 +301,9 @@ impl FittedMiwae {
         (tape.reshape(weights, b, k), raw)
     }
 
-    /// The weights of `k` samples a row, which add up to one, and what they say: the means of numbers and the
-    /// probabilities of flags, `[rows k, w]`. `each` is shown, for every sample, its number and the scales and degrees of
-    /// freedom of its numbers.
+    /// The weights of `k` samples of a row, which add up to one, and the samples: the means of numbers and the
+    /// probabilities of flags, `[rows k, w]`. `each` is shown, for every sample, its number and the scales and degrees
+    /// of freedom of its numbers.
     fn samples(
         &self,
         tape: &mut Tape,
@@ -421,14 +320,14 @@ impl FittedMiwae {
         let weights = tape.softmax(weights);
         let (spread, flags) = (tape.slice_cols(raw, q, 3 * q), tape.slice_cols(raw, 3 * q, 3 * q + w - q));
         let (spread, flags) = (tape.softplus(spread), tape.sigmoid(flags)); // [rows k, 2 q], [rows k, w - q]
-        let mut said = Vec::with_capacity(samples * w);
+        let mut values = Vec::with_capacity(samples * w);
         for s in 0..samples {
-            said.extend_from_slice(&tape.value(raw).row(s)[..q]);
-            said.extend_from_slice(tape.value(flags).row(s));
+            values.extend_from_slice(&tape.value(raw).row(s)[..q]);
+            values.extend_from_slice(tape.value(flags).row(s));
             let (scales, freedoms) = tape.value(spread).row(s).split_at(q);
             each(s, [scales, freedoms]);
         }
-        (tape.value(weights).as_slice().to_vec(), said)
+        (tape.value(weights).as_slice().to_vec(), values)
     }
 
     fn rows_at_a_time(&self, samples: usize) -> usize {
@@ -436,8 +335,8 @@ impl FittedMiwae {
         (NUMBERS / (samples * of_decoder.iter().max().copied().unwrap_or(1))).max(1)
     }
 
-    /// Weighted samples of each row that has holes; `each` gets its number, what the samples mean, and a draw of each;
-    /// the mean again where draws are not wanted.
+    /// Weighted samples of each incomplete row; `each` gets its number, the means of the samples, and a draw from each;
+    /// the means again where draws are not wanted.
     fn sample(
         &self,
         data: &mut Encoded,
@@ -446,7 +345,7 @@ impl FittedMiwae {
         mut each: impl FnMut(&mut Encoded, usize, [&Samples<'_>; 2]),
     ) -> Result<()> {
         let (q, w, k) = (self.inputs.numbers(), self.inputs.width(), self.shape.samples);
-        let holes: Vec<usize> = (0..data.rows).filter(|&i| data.observed_row(i).contains(&false)).collect();
+        let incomplete = incomplete_rows(data);
         let draw = |tape: &mut Tape, rows: &[Rows]| {
             let mut streams: Vec<ChaCha8Rng> = rows.iter().map(|row| of_row(self.seed, row, 0)).collect();
             let mut noise = Vec::with_capacity(rows.len() * k * self.shape.latent);
@@ -454,7 +353,7 @@ impl FittedMiwae {
             let noise = matrix_of(rows.len() * k, noise);
             let mut off = Vec::new(); // [rows k, q]
             let joined = Rows { x: stacked(rows, |r| &r.x), observed: stacked(rows, |r| &r.observed) };
-            let (weights, said) = self.samples(tape, joined, k, noise, |s, [scales, freedoms]| {
+            let (weights, means) = self.samples(tape, joined, k, noise, |s, [scales, freedoms]| {
                 if wanted == Fill::Mean {
                     return;
                 }
@@ -464,16 +363,16 @@ impl FittedMiwae {
                 off.extend(freedoms.iter().copied().map(draw).zip(scales).map(|(t, scale)| (scale + 0.001) * t));
             });
             let drawn = (wanted == Fill::Draw).then(|| {
-                let mut drawn = said.clone(); // [rows k, w]
+                let mut drawn = means.clone(); // [rows k, w]
                 for (row, off) in drawn.chunks_exact_mut(w).zip(off.chunks(q.max(1))) {
                     row.iter_mut().zip(off).for_each(|(x, off)| *x += off);
                 }
                 drawn
             });
-            (weights, said, drawn)
+            (weights, means, drawn)
         };
         let chunk = self.rows_at_a_time(k);
-        for parts in holes.chunks(chunk * CHUNKS) {
+        for parts in incomplete.chunks(chunk * CHUNKS) {
             run.check()?;
             let rows: Vec<Rows> = parts.iter().map(|&i| self.inputs.read(data, i..i + 1)).collect();
             // A thread a chunk: what a chunk needs stays in the cache of its processor.
@@ -481,11 +380,11 @@ impl FittedMiwae {
                 let chunks = rows.par_chunks(chunk);
                 chunks.map_init(Tape::inference, |tape, rows| alone(|| draw(tape, rows))).collect()
             });
-            for (part, (weights, said, drawn)) in parts.chunks(chunk).zip(&drawn) {
+            for (part, (weights, means, drawn)) in parts.chunks(chunk).zip(&drawn) {
                 for (at, &i) in part.iter().enumerate() {
                     let (of, weights) = (at * k * w..(at + 1) * k * w, &weights[at * k..(at + 1) * k]);
-                    let [mean, drawn] = [said, drawn.as_ref().unwrap_or(said)].map(|said| Samples {
-                        said: &said[of.clone()],
+                    let [mean, drawn] = [means, drawn.as_ref().unwrap_or(means)].map(|values| Samples {
+                        values: &values[of.clone()],
                         width: w,
                         weights,
                     });
@@ -496,7 +395,7 @@ impl FittedMiwae {
         Ok(())
     }
 
-    /// What is put into the holes of a row.
+    /// What fills the missing cells of a row.
     fn point(&self, [mean, drawn]: [&Samples<'_>; 2]) -> Vec<f32> {
         let of = if self.shape.fill == Fill::Mean { mean } else { drawn };
         (0..self.inputs.width()).map(|j| of.mean(j)).collect()
@@ -552,43 +451,5 @@ impl MatrixModel for FittedMiwae {
         let encoder = Mlp::restore(file, &mut params, ENCODER, &of_encoder)?;
         let decoder = Mlp::restore(file, &mut params, DECODER, &of_decoder)?;
         Ok(FittedMiwae { inputs, shape, params, encoder, decoder, seed })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two columns, the second the same as the first, with holes.
-    fn rows() -> Rows {
-        let x =
-            Matrix::from_fn(120, 2, |i, j| if (i + 3 * j) % 5 == 0 { 0.0 } else { (i * 7 % 11) as f32 / 3.0 - 1.5 });
-        Rows { x, observed: Matrix::from_fn(120, 2, |i, j| f32::from(u8::from((i + 3 * j) % 5 != 0))) }
-    }
-
-    fn training(settings: &MiwaeParams, run: &Run) -> FittedMiwae {
-        let shape = Shape { width: 16, latent: 1, samples: 50, fill: Fill::Mean };
-        let mut training = Training::new(settings, rows(), FittedMiwae::new(Inputs::of_numbers(2), shape, run));
-        let mut losses = Vec::new();
-        for epoch in 0..150 {
-            losses.push(training.epoch(&mut run.rng("epoch", epoch), || Ok(())).unwrap());
-        }
-        let mean = |l: &[f32]| l.iter().sum::<f32>() / l.len() as f32;
-        assert!(mean(&losses[140..]) < mean(&losses[..10]) - 1.0, "{losses:?}");
-        training.model
-    }
-
-    #[test]
-    fn training_raises_the_bound_and_samples_follow_what_is_observed() {
-        let run = Run::new(1, 1).unwrap();
-        let settings = MiwaeParams { batch: 32, learning_rate: 5e-3, ..MiwaeParams::default() };
-        let model = training(&settings, &run);
-        let seen = |x: f32| Rows { x: Matrix::from_rows(&[[x, 0.0]]), observed: Matrix::from_rows(&[[1.0, 0.0]]) };
-        let second = |x: f32| {
-            let noise = Matrix::normal(200, 1, 1.0, &mut run.rng("noise", 0));
-            let (weights, said) = model.samples(&mut Tape::inference(), seen(x), 200, noise, |_, _| {});
-            Samples { said: &said, width: 2, weights: &weights }.mean(1)
-        };
-        assert!(second(1.5) - second(-1.2) > 1.0, "{} {}", second(1.5), second(-1.2));
     }
 }

@@ -22,7 +22,12 @@ impl Pace {
         Pace { method, unit, done: 0, total, spent: false, started: Instant::now(), reported: Duration::ZERO }
     }
 
-    /// The next ones to do, at most `most` of them; none when all are done, or the time is spent.
+    /// Epochs of so many batches, no more of them than `steps` allows.
+    pub(crate) fn of_epochs(method: &'static str, epochs: u64, steps: u64, batches: u64) -> Pace {
+        Pace::new(method, "epochs", epochs.min((steps / batches).max(1)))
+    }
+
+    /// The next ones to do, at most `most` of them; none when all are done, or the time limit is reached.
     ///
     /// Several at a time, because a step may be so short that handing it to the pool would cost more than the step.
     ///
@@ -55,10 +60,40 @@ impl Pace {
         Ok(())
     }
 
-    /// What is to be said where the time did not suffice.
+    /// A note where the time limit was reached.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let spent = format!("the time was spent after {} of {} {}", self.done, self.total, self.unit);
+        let unit = self.unit.trim_end_matches('s');
+        let spent = format!("time limit reached at {unit} {} of {}", self.done, self.total);
         self.spent.then_some(spent).into_iter().collect()
+    }
+}
+
+/// The best state of a training so far, by its error on held-out cells.
+#[derive(Debug)]
+pub(crate) struct Best<T> {
+    best: Option<(f32, T)>,
+    /// How many states since the best one, and how many there may be.
+    since: u64,
+    patience: u64,
+}
+
+impl<T> Best<T> {
+    pub(crate) fn new(patience: u64) -> Best<T> {
+        Best { best: None, since: 0, patience }
+    }
+
+    /// Keeps the state where its error is the least so far; says whether training should go on.
+    pub(crate) fn offer(&mut self, error: f32, state: impl FnOnce() -> T) -> bool {
+        self.since += 1;
+        if self.best.as_ref().is_none_or(|(least, _)| error < *least) {
+            (self.best, self.since) = (Some((error, state())), 0);
+        }
+        self.since <= self.patience
+    }
+
+    /// The best state; none where nothing was held out.
+    pub(crate) fn state(self) -> Option<T> {
+        self.best.map(|(_, state)| state)
     }
 }
 
@@ -77,11 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_spent_ends_the_loop_and_is_told() {
+    fn a_time_limit_that_is_reached_ends_the_loop_and_is_noted() {
         let run = Run::new(0, 1).unwrap().within(Duration::ZERO);
         let mut pace = Pace::new("gain", "steps", 2);
         assert_eq!(pace.next(1, &run).unwrap(), None);
-        assert_eq!(pace.notes(), ["the time was spent after 0 of 2 steps"]);
+        assert_eq!(pace.notes(), ["time limit reached at step 0 of 2"]);
         assert!(Pace::new("gain", "steps", 2).notes().is_empty());
+    }
+
+    #[test]
+    fn the_best_state_is_kept_and_patience_ends() {
+        let mut best = Best::new(1);
+        assert!(best.offer(2.0, || "a") && best.offer(1.0, || "b") && best.offer(1.5, || "c"));
+        assert!(!best.offer(1.0, || "d"));
+        assert_eq!(best.state(), Some("b"));
     }
 }

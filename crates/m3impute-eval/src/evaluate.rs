@@ -1,4 +1,4 @@
-//! Carries a plan out: the same holes for every method in a repeat, a row of results for each.
+//! Carries a plan out: the same hidden cells for every method in a repeat, a row of results for each.
 
 use crate::plan::{Candidate, HolesFrom, Plan, ScaleBy};
 use m3impute_core::missing::{hide, without_hidden};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What one method made of one set of holes.
+/// How one method imputed one set of hidden cells.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The candidate's label.
@@ -18,7 +18,7 @@ pub struct Row {
     pub preset: String,
     /// Which repeat, counted from 1.
     pub repeat: usize,
-    /// The seed of the repeat: of its holes and of the method.
+    /// The seed of the repeat: of its hidden cells and of the method.
     pub seed: u64,
     /// How many hidden cells are scored.
     pub cells: usize,
@@ -26,11 +26,11 @@ pub struct Row {
     pub rate: f64,
     /// The mean absolute error of numbers, each column scaled by its complete range.
     pub mae: Option<f64>,
-    /// The root of the mean squared error of numbers, scaled alike.
+    /// The root mean squared error of numbers, scaled alike.
     pub rmse: Option<f64>,
     /// The share of hidden levels that are right.
     pub accuracy: Option<f64>,
-    /// The seconds that filling took, by the clock on the wall.
+    /// The wall-clock seconds that filling took.
     pub seconds: f64,
     /// The most memory that was in use at once while filling, where that is known.
     pub peak_bytes: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Row {
     pub fallbacks: usize,
     /// The score of each column with scored cells.
     pub columns: Vec<ColumnScore>,
-    /// What there is to say about the holes and the method, a sentence each.
+    /// Notes about the hidden cells and the method, a sentence each.
     pub notes: Vec<String>,
     /// Why there is no score, where the method failed.
     pub error: Option<String>,
@@ -75,7 +75,7 @@ impl Probe for NoProbe {
 
 /// Who watches an evaluation.
 pub trait Watch: Send + Sync {
-    /// A method begins to fill the holes of a repeat, counted from 1; `done` of `total` such tasks are finished.
+    /// A method begins to fill the hidden cells of a repeat, counted from 1; `done` of `total` such tasks are finished.
     fn begins(&self, _label: &str, _repeat: usize, _done: usize, _total: usize) {}
     /// The method moved on.
     fn progress(&self, _progress: &Progress) {}
@@ -92,14 +92,14 @@ pub fn nobody() -> Arc<dyn Watch> {
     Arc::new(())
 }
 
-/// Hides cells of `truth`, lets every method fill them, and scores what they say.
+/// Hides cells of `truth`, lets every method fill them, and scores the imputed values.
 ///
-/// Within a repeat every method gets the same holes. A method that fails gives a row with its error, and the others go
-/// on. Hidden cells in columns that are not to be filled, or in which nothing is shown, cannot be scored and are left
-/// out for every method alike.
+/// Within a repeat every method gets the same hidden cells. A method that fails gives a row with its error, and the
+/// others go on. Hidden cells in columns that are not to be filled, or in which nothing is shown, cannot be scored and
+/// are left out for every method alike.
 ///
 /// # Errors
-/// When the plan does not fit the table, the holes cannot be made, or somebody cancels.
+/// When the plan does not fit the table, cells cannot be hidden, or the run is cancelled.
 pub fn evaluate(
     truth: &Table,
     plan: &Plan,
@@ -135,7 +135,7 @@ pub fn evaluate(
     Ok(rows)
 }
 
-/// One set of holes: what the methods see, and what is scored.
+/// One set of hidden cells: what the methods see, and what is scored.
 struct Task<'a> {
     truth: &'a Table,
     seed: u64,
@@ -254,7 +254,7 @@ fn hidden_share(truth: &Table, shown: &Observed) -> f64 {
     if all == 0 { 0.0 } else { hidden as f64 / all as f64 }
 }
 
-/// The table whose columns of numbers say the range of their complete values.
+/// The table whose columns of numbers carry the range of their complete values.
 fn scaled_by_truth(truth: &Table) -> Result<Table> {
     let mut schema = truth.schema().clone();
     for j in (0..truth.cols()).filter(|&j| truth.schema().columns()[j].kind.is_number()) {
@@ -362,7 +362,7 @@ mod tests {
         let seen = SEEN.lock().unwrap();
         assert_eq!((rows.len(), seen.len()), (4, 4));
         assert_eq!(seen[0].observed(), seen[1].observed());
-        assert_ne!(seen[0].observed(), seen[2].observed(), "another repeat has other holes");
+        assert_ne!(seen[0].observed(), seen[2].observed(), "another repeat hides other cells");
         let complete = truth();
         for (table, row) in seen.iter().zip(&rows) {
             let mut hidden = 0;
@@ -490,6 +490,6 @@ mod tests {
         assert_eq!(message(plan(vec![zero(), zero()], 1)), "methods: expected each of them once, got `twice`");
         assert_eq!(message(plan(vec![zero()], 0)), "repeats: expected at least 1, got `0`");
         let given = Plan { holes: HolesFrom::Given(Observed::all(39, 3)), ..plan(vec![zero()], 1) };
-        assert_eq!(message(given), "given holes: expected 40 rows of 3 cells, got `39 rows of 3 cells`");
+        assert_eq!(message(given), "given hidden cells: expected 40 rows of 3 cells, got `39 rows of 3 cells`");
     }
 }

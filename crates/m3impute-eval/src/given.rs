@@ -1,10 +1,10 @@
-//! Holes that are given, rather than made.
+//! Hidden cells that are given, rather than drawn.
 
 use m3impute_core::{Error, Observed, Result, Role, Table};
 
-/// The truth and the given holes as tables of one shape.
+/// The truth and the given hidden cells as tables of one shape.
 ///
-/// Where the holes have one column fewer than the truth, its last column is the target of another task: it is set
+/// Where the given cells have one column fewer than the truth, its last column is the target of another task: it is set
 /// aside, so that no method sees or fills it.
 ///
 /// # Errors
@@ -12,14 +12,14 @@ use m3impute_core::{Error, Observed, Result, Role, Table};
 pub fn align(truth: Table, shown: &Observed) -> Result<(Table, Observed)> {
     let (n, m) = (truth.rows(), truth.cols());
     if shown.rows() != n {
-        return Err(mismatch("rows of the given holes", &format!("{n} as in the table"), shown.rows()));
+        return Err(mismatch("rows of the given hidden cells", &format!("{n} as in the table"), shown.rows()));
     }
     if shown.cols() == m {
         return Ok((truth, shown.clone()));
     }
     if shown.cols() + 1 != m {
         let expected = format!("{m} as in the table, or {} where its last column is set aside", m.saturating_sub(1));
-        return Err(mismatch("columns of the given holes", &expected, shown.cols()));
+        return Err(mismatch("columns of the given hidden cells", &expected, shown.cols()));
     }
     let mut wide = Observed::all(n, m);
     for j in 0..shown.cols() {
@@ -70,11 +70,11 @@ mod tests {
         let three_rows = Observed::all(3, 2);
         assert_eq!(
             message(align(table(2), &three_rows)),
-            "rows of the given holes: expected 2 as in the table, got `3`"
+            "rows of the given hidden cells: expected 2 as in the table, got `3`"
         );
         assert_eq!(
             message(align(table(4), &Observed::all(2, 2))),
-            "columns of the given holes: expected 4 as in the table, or 3 where its last column is set aside, got `2`"
+            "columns of the given hidden cells: expected 4 as in the table, or 3 where its last column is set aside, got `2`"
         );
     }
 }

@@ -35,7 +35,7 @@ pub enum HolesFrom {
         mechanism: Mechanism,
         /// The share of the observed cells that is hidden.
         rate: f64,
-        /// How often holes are drawn.
+        /// How often cells are hidden.
         repeats: usize,
     },
     /// The cells that stay are given; one repeat.
@@ -70,7 +70,7 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// No method yet; 30 % completely at random, three times, on all threads, without a limit of time.
+    /// No method yet; 30 % completely at random, three times, on all threads, without a time limit.
     fn default() -> Plan {
         Plan {
             methods: Vec::new(),
@@ -84,7 +84,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// How often holes are made.
+    /// How often cells are hidden.
     pub fn repeats(&self) -> usize {
         match self.holes {
             HolesFrom::Mechanism { repeats, .. } => repeats,
@@ -115,7 +115,7 @@ impl Plan {
         {
             let shape = |rows, cols| format!("{rows} rows of {cols} cells");
             let (expected, got) = (shape(truth.rows(), truth.cols()), shape(shown.rows(), shown.cols()));
-            return request("given holes", expected, got);
+            return request("given hidden cells", expected, got);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the rows say together: the mean over repeats, best first.
+//! The rows summarised: the mean over repeats, best first.
 
 use crate::evaluate::Row;
 use serde::Serialize;

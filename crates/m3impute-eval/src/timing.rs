@@ -51,7 +51,7 @@ pub fn time_fit(
     Ok(Timing { rows, columns, fit_seconds, new_rows, new_seconds })
 }
 
-/// A table of numbers that hang together by two hidden causes and noise, with holes.
+/// A table of numbers that hang together by two hidden causes and noise, with missing cells.
 fn made_up(rows: usize, columns: usize, purpose: &str, run: &Run) -> Result<Table> {
     let mut rng = run.rng(purpose, 0);
     let mut unit = || f64::from(rng.next_u32()) / f64::from(u32::MAX) - 0.5;

@@ -8,6 +8,7 @@ use crate::findings::Finding;
 use crate::format::Format;
 use crate::input::{Input, Started};
 use crate::options::{ReadOptions, Reading};
+use crate::training::AsInTraining;
 use m3impute_core::Schema;
 use std::fmt;
 
@@ -67,7 +68,7 @@ impl ChunkReader {
 
 /// Opens new rows, to be read as the rows of training were, `rows` at a time.
 ///
-/// The table of each chunk has the columns of `schema`, found by name; other columns of the file are passed through.
+/// The table of each chunk has the columns of `schema`, found by name; other columns of the file are left as they are.
 /// A level that training never saw is unknown to the method, but its cell comes back untouched.
 ///
 /// # Errors
@@ -80,11 +81,12 @@ pub fn open_chunks(
     rows: usize,
 ) -> Result<ChunkReader> {
     let started = Started::open(input, csv::SAMPLE)?;
+    let how = AsInTraining { options, training: reading, schema };
     let rows = match format_of(input, &started.start, options) {
         format @ (Format::Csv | Format::Tsv) => {
-            Rows::Text(Box::new(TextChunks::open(input, started, format, options, reading, schema, rows)?))
+            Rows::Text(Box::new(TextChunks::open(input, started, format, how, rows)?))
         }
-        format => Rows::Arrow(Box::new(ArrowChunks::open(input, started, format, options, reading, schema, rows)?)),
+        format => Rows::Arrow(Box::new(ArrowChunks::open(input, started, format, how, rows)?)),
     };
     Ok(ChunkReader { rows, findings: Vec::new() })
 }

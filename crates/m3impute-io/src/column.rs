@@ -1,7 +1,7 @@
 //! Cells become the values of a column whose kind is known.
 
 use crate::cells::{Cell, Cells, Trouble};
-use crate::datetime::{DateOrder, MomentFormat, TimeFormat, Zone};
+use crate::datetime::{DateOrder, TimeFormat, TimestampFormat, Zone};
 use crate::findings::Finding;
 use crate::na::{Missing, shown};
 use crate::number::{self, Number};
@@ -48,7 +48,7 @@ pub(crate) fn read_column(
             let point = if reading.decimal_comma { b',' } else { b'.' };
             Column::from_numbers(read_numbers(cells, rows, &missing, point, infinities, &mut holes)?)
         }
-        Kind::Datetime => Column::from_numbers(read_moments(cells, rows, &missing, reading.moment, &mut holes)?),
+        Kind::Datetime => Column::from_numbers(read_timestamps(cells, rows, &missing, reading.timestamp, &mut holes)?),
         Kind::Boolean | Kind::Categorical | Kind::Ordered => {
             Column::from_codes(read_codes(cells, rows, &missing, &spec.levels, &mut holes)?)
         }
@@ -85,7 +85,7 @@ impl Holes {
         match cell {
             None => self.add(row, "(null)"),
             Some(cell) if missing.is_word(cell) => {
-                // Most holes are empty: these need no text of their own.
+                // Most missing cells are empty: these need no text of their own.
                 if cell.text.is_empty() { self.add(row, "(empty)") } else { self.add(row, &shown(cell.text)) }
             }
             Some(_) => return false,
@@ -125,11 +125,11 @@ fn read_numbers(
     Ok(values)
 }
 
-fn read_moments(
+fn read_timestamps(
     cells: &impl Cells,
     rows: usize,
     missing: &Missing<'_>,
-    format: Option<MomentFormat>,
+    format: Option<TimestampFormat>,
     holes: &mut Holes,
 ) -> Result<Vec<f64>, Trouble> {
     let mut values = vec![f64::NAN; rows];
@@ -147,7 +147,7 @@ fn read_moments(
             Some(seconds) => values[row] = seconds,
             None => {
                 let example = format.and_then(|f| f.write(1_706_659_200.0)).unwrap_or_else(|| "2024-01-31".to_owned());
-                let expected = format!("a moment like `{example}`");
+                let expected = format!("a timestamp like `{example}`");
                 return Err(Trouble::Cell { row, expected, got: text });
             }
         }
@@ -191,12 +191,12 @@ pub(crate) fn filled_text(filled: &Table, row: usize, col: usize, reading: &Colu
     value_text(&filled.schema().columns()[col], filled.number(row, col), reading)
 }
 
-/// The text of a value of a column: a number, a moment, or the code of a level.
+/// The text of a value of a column: a number, a timestamp, or the code of a level.
 pub(crate) fn value_text(spec: &ColumnSpec, value: f64, reading: &ColumnReading) -> Option<String> {
     match spec.kind {
         Kind::Identifier | Kind::Text => None,
         kind if kind.has_levels() => spec.levels.get(value as usize).cloned(),
-        Kind::Datetime => reading.moment.unwrap_or_else(|| iso(spec.step)).write(value),
+        Kind::Datetime => reading.timestamp.unwrap_or_else(|| iso(spec.step)).write(value),
         kind => {
             let point = if reading.decimal_comma { b',' } else { b'.' };
             Some(number::write(value, kind == Kind::Integer, reading.decimals, point))
@@ -204,10 +204,10 @@ pub(crate) fn value_text(spec: &ColumnSpec, value: f64, reading: &ColumnReading)
     }
 }
 
-/// How moments are written that have had no text: with as much of the time as their step needs.
-pub(crate) fn iso(step: f64) -> MomentFormat {
+/// How timestamps are written that have had no text: with as much of the time as their step needs.
+pub(crate) fn iso(step: f64) -> TimestampFormat {
     let digits = if step >= 1.0 || step <= 0.0 { 0 } else { (-step.log10()).ceil().clamp(1.0, 9.0) as u32 };
     let time = TimeFormat { before: 'T', seconds: true, digits, zone: Zone::None };
     let time = (step < 86_400.0).then_some(time);
-    MomentFormat { order: DateOrder::Ymd, separator: '-', padded: true, time }
+    TimestampFormat { order: DateOrder::Ymd, separator: '-', padded: true, time }
 }

@@ -1,11 +1,11 @@
-//! Moments as text: one format a column, found once and used both ways.
+//! Timestamps as text: one format a column, found once and used both ways.
 
 use chrono::{DateTime, Datelike, NaiveDate, Timelike};
 use serde::{Deserialize, Serialize};
 
-/// How the moments of a column are written.
+/// How the timestamps of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MomentFormat {
+pub struct TimestampFormat {
     /// The order of year, month and day.
     pub order: DateOrder,
     /// What stands between them.
@@ -59,14 +59,14 @@ pub enum Zone {
     },
 }
 
-/// A moment as it was written: its value, and the format in which it was.
+/// A timestamp as it was written: its value, and the format in which it was.
 struct Parsed {
     seconds: f64,
-    format: MomentFormat,
+    format: TimestampFormat,
 }
 
-impl MomentFormat {
-    /// The seconds between two moments that the format can tell apart.
+impl TimestampFormat {
+    /// The seconds between two timestamps that the format can tell apart.
     pub(crate) fn step(&self) -> f64 {
         match self.time {
             None => 86_400.0,
@@ -75,13 +75,14 @@ impl MomentFormat {
         }
     }
 
-    /// The seconds since 1970 of a text in this format. A fraction may have any number of digits; the offset may differ.
+    /// The seconds since 1970 of a text in this format. A fraction may have any number of digits; the offset may
+    /// differ.
     pub(crate) fn parse(&self, text: &str) -> Option<f64> {
         let parsed = parse_as(text, self.order)?;
         agree(*self, parsed.format).map(|_| parsed.seconds)
     }
 
-    /// The text of a moment, rounded to what the format can show.
+    /// The text of a timestamp, rounded to what the format can show.
     pub(crate) fn write(&self, seconds: f64) -> Option<String> {
         let shift = match self.time {
             Some(TimeFormat { zone: Zone::Offset { minutes, .. }, .. }) => f64::from(minutes) * 60.0,
@@ -100,8 +101,8 @@ impl MomentFormat {
         if whole.abs() > 1e14 {
             return None;
         }
-        let moment = DateTime::from_timestamp(whole as i64, 0)?.naive_utc();
-        let (y, m, d, s) = (moment.year(), moment.month(), moment.day(), self.separator);
+        let at = DateTime::from_timestamp(whole as i64, 0)?.naive_utc();
+        let (y, m, d, s) = (at.year(), at.month(), at.day(), self.separator);
         let pair = |v: u32| if self.padded { format!("{v:02}") } else { v.to_string() };
         let mut text = match self.order {
             DateOrder::Ymd => format!("{y:04}{s}{}{s}{}", pair(m), pair(d)),
@@ -109,9 +110,9 @@ impl MomentFormat {
             DateOrder::Mdy => format!("{}{s}{}{s}{y:04}", pair(m), pair(d)),
         };
         if let Some(time) = self.time {
-            text += &format!("{}{:02}:{:02}", time.before, moment.hour(), moment.minute());
+            text += &format!("{}{:02}:{:02}", time.before, at.hour(), at.minute());
             if time.seconds {
-                text += &format!(":{:02}", moment.second());
+                text += &format!(":{:02}", at.second());
                 if digits > 0 {
                     text += &format!(".{:0width$}", fraction as u64, width = digits as usize);
                 }
@@ -139,9 +140,9 @@ pub(crate) fn parse_iso(text: &str) -> Option<f64> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Found {
     /// They have this format.
-    Format(MomentFormat),
-    /// They are dates, but day and month cannot be told apart; day first would be this.
-    Ambiguous(MomentFormat),
+    Format(TimestampFormat),
+    /// They are dates, but day and month are ambiguous; day first would be this.
+    Ambiguous(TimestampFormat),
     /// Not all of them are dates of one format.
     No,
 }
@@ -150,7 +151,7 @@ pub(crate) enum Found {
 #[derive(Default)]
 pub(crate) struct Finder {
     /// For each order, the format of all texts so far; gone once one does not fit.
-    candidates: Vec<MomentFormat>,
+    candidates: Vec<TimestampFormat>,
     begun: bool,
 }
 
@@ -178,7 +179,7 @@ impl Finder {
 }
 
 /// The format of a column with both of these, where there is one.
-fn agree(known: MomentFormat, other: MomentFormat) -> Option<MomentFormat> {
+fn agree(known: TimestampFormat, other: TimestampFormat) -> Option<TimestampFormat> {
     if known.order != other.order || known.separator != other.separator {
         return None;
     }
@@ -196,10 +197,10 @@ fn agree(known: MomentFormat, other: MomentFormat) -> Option<MomentFormat> {
         }
         _ => return None,
     };
-    Some(MomentFormat { padded: known.padded && other.padded, time, ..known })
+    Some(TimestampFormat { padded: known.padded && other.padded, time, ..known })
 }
 
-/// Reads a moment whose date has that order.
+/// Reads a timestamp whose date has that order.
 fn parse_as(text: &str, order: DateOrder) -> Option<Parsed> {
     let mut at = Reader { bytes: text.as_bytes(), at: 0 };
     let (a, a_digits) = at.number(1, 4)?;
@@ -237,7 +238,7 @@ fn parse_as(text: &str, order: DateOrder) -> Option<Parsed> {
         time = Some(format);
     }
     let padded = others.iter().all(|&d| d == 2);
-    Some(Parsed { seconds, format: MomentFormat { order, separator: separator as char, padded, time } })
+    Some(Parsed { seconds, format: TimestampFormat { order, separator: separator as char, padded, time } })
 }
 
 struct Reader<'a> {
@@ -328,7 +329,7 @@ mod tests {
         finder.found()
     }
 
-    fn format(texts: &[&str]) -> MomentFormat {
+    fn format(texts: &[&str]) -> TimestampFormat {
         let Found::Format(format) = found(texts) else { panic!("no single format for {texts:?}") };
         format
     }
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_moment_is_rounded_to_the_format() {
+    fn a_filled_timestamp_is_rounded_to_the_format() {
         assert_eq!(format(&["2024-01-31"]).write(86_400.0 * 1.6).unwrap(), "1970-01-03");
         assert_eq!(format(&["2024-01-31 10:00"]).write(119.0).unwrap(), "1970-01-01 00:02");
         assert_eq!(format(&["2024-01-31"]).write(f64::INFINITY), None);

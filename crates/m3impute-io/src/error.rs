@@ -92,7 +92,7 @@ pub enum Error {
         quoted_newline: bool,
     },
     /// Two columns of one name.
-    #[error("`{file}`: column name `{column}` stands twice: columns {first} and {second}")]
+    #[error("`{file}`: column name `{column}` occurs twice: columns {first} and {second}")]
     DuplicateColumn {
         /// The file.
         file: String,
@@ -321,7 +321,7 @@ impl Error {
                 place.column
             )),
             Error::Unwritable { .. } => Some("write parquet or arrow instead".to_owned()),
-            Error::NoRows { .. } => Some("if the first line is a row, say so with `--no-headers`".to_owned()),
+            Error::NoRows { .. } => Some("if the first line is a row, use `--no-headers`".to_owned()),
             Error::Write { source, .. } | Error::Output(source) if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space; nothing was changed".to_owned())
             }

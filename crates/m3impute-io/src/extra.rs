@@ -7,7 +7,8 @@ use crate::number;
 /// How the values of an [`ExtraColumn`] are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As filled cells of the column they belong to: its decimals, its way of writing moments, the names of its levels.
+    /// As filled cells of the column they belong to: its decimals, its way of writing timestamps, the names of its
+    /// levels.
     AsColumn,
     /// As plain numbers.
     Plain,
@@ -15,8 +16,8 @@ pub enum Manner {
 
 /// A column that a document gets after its own when it is written.
 ///
-/// It belongs to a column of the document's table, and has a value only where that one has a hole in the file: elsewhere
-/// its cells are empty.
+/// It belongs to a column of the document's table, and has a value only where that one is missing in the file:
+/// elsewhere its cells are empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExtraColumn {
     /// Its name; see [`Document::name_extras`].
@@ -65,7 +66,7 @@ impl Document {
         renamed
     }
 
-    /// The values of extra columns where the file has holes; none elsewhere.
+    /// The values of extra columns where cells are missing in the file; none elsewhere.
     pub(crate) fn values_in_holes(&self, extras: &[ExtraColumn]) -> Vec<Vec<Option<f64>>> {
         let rows = self.table.rows();
         let mut values = vec![vec![None; rows]; extras.len()];

@@ -22,13 +22,13 @@ pub struct Finding {
     pub sentinels: Vec<Sentinel>,
     /// How many different values there are, where they were counted.
     pub distinct: Option<usize>,
-    /// The smallest number; of a moment, in seconds since 1970.
+    /// The smallest number; of a timestamp, in seconds since 1970.
     pub min: Option<f64>,
     /// The largest number.
     pub max: Option<f64>,
     /// The mean of the numbers.
     pub mean: Option<f64>,
-    /// The most frequent levels and how often they stand.
+    /// The most frequent levels and how often they occur.
     pub top: Vec<(String, usize)>,
     /// The first cell that does not fit the rest.
     pub odd: Option<Odd>,
@@ -60,7 +60,7 @@ pub struct TokenCount {
 pub struct Sentinel {
     /// The number.
     pub value: f64,
-    /// How often it stands.
+    /// How often it occurs.
     pub count: usize,
     /// What is suspicious about it.
     pub why: String,
@@ -140,8 +140,10 @@ impl Finding {
             notes.push("no observed value".to_owned());
         }
         match self.kind {
-            Kind::Identifier => notes.push("identifier-like: passed through".to_owned()),
-            Kind::Text => notes.push("free text: passed through".to_owned()),
+            Kind::Identifier => notes.push(
+                "looks like an identifier: neither filled nor used (override with `--kind COLUMN=KIND`)".to_owned(),
+            ),
+            Kind::Text => notes.push("free text: neither filled nor used".to_owned()),
             _ => {}
         }
         if self.unseen > 0 {
@@ -154,7 +156,7 @@ impl Finding {
             notes.push(format!("{cells} never seen in training{such}: taken as unknown"));
         }
         for s in &self.sentinels {
-            notes.push(format!("`{}` stands {}: {}; does it mean missing?", s.value, times(s.count), s.why));
+            notes.push(format!("`{}` occurs {}: {}; does it mean missing?", s.value, times(s.count), s.why));
         }
         if let Some(odd) = &self.odd {
             notes.push(format!("`{}` at {}: {}", odd.value, odd.at, odd.why));

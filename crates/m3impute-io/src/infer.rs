@@ -1,7 +1,7 @@
 //! What kind of values a column of text holds.
 
 use crate::cells::{Cell, Cells, Trouble};
-use crate::datetime::{Finder, Found, MomentFormat};
+use crate::datetime::{Finder, Found, TimestampFormat};
 use crate::na::{Missing, means_nothing};
 use crate::number::{self, LARGEST_EXACT, Number};
 use crate::options::ColumnReading;
@@ -21,7 +21,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) na_column: &'a [String],
     /// Whether numbers may have a decimal comma.
     pub(crate) comma: bool,
-    /// Whether the file says that the column is text: then it is not looked at as numbers or moments.
+    /// Whether the file says that the column is text: then it is not tried as numbers or timestamps.
     pub(crate) typed: bool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn infer(cells: &impl Cells, wish: &Wish<'_>) -> Result<Inferred, Tro
                 return Err(Trouble::Cell { row: *row, expected: "a number".to_owned(), got });
             }
             if survey.complete && survey.numbers >= 9 * survey.strange.iter().map(|s| s.1).sum::<usize>() {
-                let why = "all but this and few others are numbers, so the column is read as text".to_owned();
+                let why = "not a number, unlike nearly all others; the column is read as text".to_owned();
                 odd = Some((*row, got, why));
             }
         }
@@ -94,7 +94,7 @@ struct Survey {
     exact: bool,
     quoted: bool,
     decimals: u32,
-    /// Whether each number is one more than the one before it, from 0 or 1 on, without a hole.
+    /// Whether each number is one more than the one before it, from 0 or 1 on, with none missing.
     counts_up: bool,
     /// A number that begins with a zero, as codes do.
     zero_led: Option<String>,
@@ -200,7 +200,7 @@ fn numeric(cells: &impl Cells, wish: &Wish<'_>, survey: &Survey) -> Result<Infer
     if let (Some(code), true) = (&survey.zero_led, kind == Kind::Integer) {
         inferred
             .asides
-            .push(format!("`{code}` begins with a zero: if these are codes, say `--kind {}=categorical`", wish.name));
+            .push(format!("`{code}` begins with a zero: if these are codes, use `--kind {}=categorical`", wish.name));
     }
     Ok(inferred)
 }
@@ -269,7 +269,7 @@ fn textual(cells: &impl Cells, wish: &Wish<'_>) -> Result<Inferred, Trouble> {
     let mut levels: Vec<(String, usize)> =
         texts.counts.iter().map(|(text, &count)| (String::from_utf8_lossy(text).into_owned(), count)).collect();
     levels.sort_unstable();
-    let (kind, reason, moment) = textual_kind(&texts, &levels, wish)?;
+    let (kind, reason, timestamp) = textual_kind(&texts, &levels, wish)?;
     let mut inferred = Inferred::new(wish.name, kind, reason);
     inferred.distinct = Some(levels.len());
     if kind.has_levels() {
@@ -282,16 +282,18 @@ fn textual(cells: &impl Cells, wish: &Wish<'_>) -> Result<Inferred, Trouble> {
         let reason = format!("it has {} different values", inferred.spec.levels.len());
         return Err(Trouble::Kind { kind, reason });
     }
-    if let Some((format, ambiguous)) = moment {
+    if let Some((format, ambiguous)) = timestamp {
         inferred.spec.step = format.step();
-        inferred.reading.moment = Some(format);
+        inferred.reading.timestamp = Some(format);
         if ambiguous {
-            inferred.asides.push("day and month cannot be told apart: taken as day first".to_owned());
+            inferred.asides.push("day and month are ambiguous: read as day first".to_owned());
         }
     }
     if kind == Kind::Categorical && wish.kind.is_none() && !wish.typed && looks_ambiguous(&inferred.spec.levels) {
-        let say =
-            format!("these may be dates, but day and month cannot be told apart: `--kind {}=datetime`", wish.name);
+        let say = format!(
+            "these may be dates, but day and month are ambiguous: `--kind {}=datetime` reads them as day first",
+            wish.name
+        );
         inferred.asides.push(say);
     }
     inferred.reading.na = wish.na_column.to_vec();
@@ -299,13 +301,13 @@ fn textual(cells: &impl Cells, wish: &Wish<'_>) -> Result<Inferred, Trouble> {
     Ok(inferred)
 }
 
-type TextualKind = (Kind, String, Option<(MomentFormat, bool)>);
+type TextualKind = (Kind, String, Option<(TimestampFormat, bool)>);
 
 fn textual_kind(texts: &Texts, levels: &[(String, usize)], wish: &Wish<'_>) -> Result<TextualKind, Trouble> {
     let plain = |kind, reason: &str| Ok((kind, reason.to_owned(), None));
     match wish.kind {
         Some(Kind::Datetime) => {
-            return match moments(levels) {
+            return match timestamps(levels) {
                 Found::Format(format) => Ok((Kind::Datetime, "asked for".to_owned(), Some((format, false)))),
                 Found::Ambiguous(format) => Ok((Kind::Datetime, "asked for".to_owned(), Some((format, true)))),
                 Found::No if levels.is_empty() => plain(Kind::Datetime, "asked for"),
@@ -327,7 +329,7 @@ fn textual_kind(texts: &Texts, levels: &[(String, usize)], wish: &Wish<'_>) -> R
         if boolean(levels).is_some() {
             return plain(Kind::Boolean, "two values that mean no and yes");
         }
-        if let Found::Format(format) = moments(levels) {
+        if let Found::Format(format) = timestamps(levels) {
             return Ok((Kind::Datetime, "dates of one format".to_owned(), Some((format, false))));
         }
     }
@@ -345,7 +347,7 @@ fn textual_kind(texts: &Texts, levels: &[(String, usize)], wish: &Wish<'_>) -> R
     plain(Kind::Categorical, &format!("text with {distinct} {}", if distinct == 1 { "level" } else { "levels" }))
 }
 
-fn moments(levels: &[(String, usize)]) -> Found {
+fn timestamps(levels: &[(String, usize)]) -> Found {
     let mut finder = Finder::default();
     for (text, _) in levels {
         if !finder.see(text) {

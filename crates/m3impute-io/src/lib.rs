@@ -1,8 +1,9 @@
 //! Files in and out: what a cell is, byte for byte.
 //!
 //! [`read`] makes a [`Document`] of a file: a [`Table`](m3impute_core::Table) and the bytes it came from. A
-//! [`DocumentWriter`] puts it down again with its holes filled; every cell that was not missing comes back as it stood.
-//! [`open_chunks`] reads new rows as the rows of training were read, in constant memory. Nothing here knows a method.
+//! [`DocumentWriter`] puts it down again with its missing cells filled; every cell that was not missing comes back as
+//! it stood. [`open_chunks`] reads new rows as the rows of training were read, in constant memory. Nothing here knows a
+//! method.
 //!
 //! ```
 //! use m3impute_io::{Change, DocumentWriter, Format, Input, ReadOptions, read};
@@ -37,6 +38,7 @@ mod na;
 mod number;
 mod observed;
 mod options;
+mod training;
 mod writer;
 
 pub use atomic::AtomicFile;

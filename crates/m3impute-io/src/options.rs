@@ -1,11 +1,11 @@
 //! How a file is to be read, and how it was read.
 
-use crate::datetime::MomentFormat;
+use crate::datetime::TimestampFormat;
 use crate::encoding::Encoding;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::infer::Wish;
-use m3impute_core::{Bounds, ColumnSpec, Kind, Schema, nearest};
+use m3impute_core::{Bounds, Kind, nearest};
 use serde::{Deserialize, Serialize};
 
 /// What becomes of infinite numbers.
@@ -32,13 +32,14 @@ pub struct ReadOptions {
     pub encoding: Option<Encoding>,
     /// The words that mean missing, instead of the usual ones. An empty cell is missing whatever stands here.
     pub na: Option<Vec<String>>,
-    /// Further words that mean missing in one column, quoted or not; in a column of numbers they are compared as numbers.
+    /// Further words that mean missing in one column, quoted or not; in a column of numbers they are compared as
+    /// numbers.
     pub na_columns: Vec<(String, Vec<String>)>,
     /// What becomes of infinite numbers.
     pub infinities: Infinities,
     /// The kinds of columns that are not to be inferred.
     pub kinds: Vec<(String, Kind)>,
-    /// Columns that are passed through.
+    /// Columns that are neither filled nor used.
     pub ignore: Vec<String>,
     /// The only columns to be filled; others predict.
     pub only: Option<Vec<String>>,
@@ -99,9 +100,9 @@ pub struct ColumnReading {
     /// Words that mean missing in this column alone: asked for, or found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub na: Vec<String>,
-    /// How its moments are written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moment: Option<MomentFormat>,
+    /// How its timestamps are written. Model files call it `moment`.
+    #[serde(rename = "moment", default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<TimestampFormat>,
     /// Whether its numbers have a decimal comma.
     #[serde(default)]
     pub decimal_comma: bool,
@@ -132,7 +133,7 @@ impl ReadOptions {
     }
 
     /// The words that mean missing in one column.
-    fn na_of(&self, name: &str) -> &[String] {
+    pub(crate) fn na_of(&self, name: &str) -> &[String] {
         self.na_columns.iter().find(|(n, _)| n == name).map_or(&[], |(_, words)| words.as_slice())
     }
 
@@ -148,16 +149,5 @@ impl ReadOptions {
             typed: false,
         };
         Ok(names.iter().map(wish).collect())
-    }
-
-    /// How each column of a model is read: as in training, with the words that these options add.
-    pub(crate) fn columns_as_in(&self, training: &Reading, schema: &Schema) -> Vec<ColumnReading> {
-        let read = |spec: &ColumnSpec| {
-            let mut column = training.column(&spec.name).cloned().unwrap_or_default();
-            column.name.clone_from(&spec.name);
-            column.na.extend_from_slice(self.na_of(&spec.name));
-            column
-        };
-        schema.columns().iter().map(read).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Parquet and Arrow: types, metadata and untouched cells are kept; holes are filled in the column's own type.
+//! Parquet and Arrow: types, metadata and untouched cells are kept; missing cells are filled in the column's own type.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -67,7 +67,7 @@ fn sample() -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect()).unwrap()
 }
 
-/// Fills each hole that may be filled: numbers with 5, levels with the last.
+/// Fills each missing cell that may be filled: numbers with 5, levels with the last.
 fn filled(table: &Table) -> Table {
     let mut filled = table.clone();
     for (col, spec) in table.schema().columns().iter().enumerate().filter(|(_, spec)| spec.is_filled()) {

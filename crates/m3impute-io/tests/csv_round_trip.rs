@@ -25,7 +25,7 @@ fn written_as(document: &Document, change: Change<'_>, format: Format, drop: &[&
     out
 }
 
-/// Fills each hole that may be filled: numbers with 7, levels with the first.
+/// Fills each missing cell that may be filled: numbers with 7, levels with the first.
 fn filled(table: &Table) -> Table {
     let mut filled = table.clone();
     for col in 0..table.cols() {
@@ -214,7 +214,7 @@ proptest! {
         let options = ReadOptions { delimiter: Some(delimiter), ..ReadOptions::default() };
         let before = read(&input(text.as_bytes()), &options).unwrap();
         let bytes = written(&before, Change::Fill(&filled(before.table())));
-        // Read again as before, the observed cells are the same and no hole that could be filled is left.
+        // Read again as before, the observed cells are the same and no missing cell that could be filled is left.
         let mut again = open_chunks(&input(bytes), &options, before.reading(), before.table().schema(), 100).unwrap();
         let after = again.next().unwrap().unwrap();
         let (old, new) = (before.table(), after.table());

@@ -18,7 +18,7 @@ fn every_error_names_its_place() {
     assert_eq!(text(b"a,b\n"), "`a.csv` has a header but no rows");
     assert_eq!(text(b"a,b\n1,2\n3\n"), "`a.csv`, line 3: expected 2 fields, got 1");
     assert_eq!(text(b"a,b\n\"x\ny\",2\n3,4,5\n"), "`a.csv`, line 4: expected 2 fields, got 3");
-    assert_eq!(text(b"a,b,a\n1,2,3\n"), "`a.csv`: column name `a` stands twice: columns 1 and 3");
+    assert_eq!(text(b"a,b,a\n1,2,3\n"), "`a.csv`: column name `a` occurs twice: columns 1 and 3");
     assert_eq!(text(b"a,b\n1,2\n3,\"x\n4,5\n"), "`a.csv`, line 3: a quoted field begins here and never ends");
     assert_eq!(text(b"a,b\n1,2\n3,\0\n"), "`a.csv`, line 3: expected text, got a NUL byte");
     assert_eq!(error(b"a,b\n1,2\n3\n").category(), Category::Data);

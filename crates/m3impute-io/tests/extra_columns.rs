@@ -20,7 +20,7 @@ fn lower(document: &Document, of: usize, filled: &Table) -> ExtraColumn {
     ExtraColumn { name, of, manner: Manner::AsColumn, values }
 }
 
-/// Fills the holes of a column with a value.
+/// Fills the missing cells of a column with a value.
 fn filled(table: &Table, col: usize, value: f64) -> Table {
     let mut filled = table.clone();
     (0..table.rows()).filter(|&i| !table.observed().get(i, col)).for_each(|i| filled.fill(i, col, value));
@@ -97,7 +97,7 @@ fn values_are_written_as_those_of_their_column() {
         out,
         "day,size,n,day_lower,size_lower,n_lower,size_p_S\n2024-01-31,L,1,,,,\n2024-02-01,S,2,,,,\n,,,2024-02-02,S,3,0.25\n"
     );
-    // The same through a file of types: moments stay moments, levels text, the rest numbers.
+    // The same through a file of types: timestamps stay timestamps, levels text, the rest numbers.
     let out = written(&document, document.table(), Format::Parquet, &extras);
     let back = read(&input("a.parquet", out), &ReadOptions::default()).unwrap();
     let kinds: Vec<Kind> = back.table().schema().columns().iter().map(|c| c.kind).collect();
@@ -110,7 +110,7 @@ fn values_are_written_as_those_of_their_column() {
 
 #[test]
 fn only_holes_of_the_file_have_entries() {
-    // Training knows `x` and `y`; `z` is unknown to the model, but no hole.
+    // Training knows `x` and `y`; `z` is unknown to the model, but not missing.
     let training = document("a,b\n1,x\n2,y\n3,x\n4,y\n,x\n");
     let rows = "a,b\n1,z\n2,\n,x\n";
     let schema: &Schema = training.table().schema();

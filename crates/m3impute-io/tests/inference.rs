@@ -91,7 +91,7 @@ fn yes_and_no_are_booleans_in_one_style() {
 }
 
 #[test]
-fn dates_are_moments_where_they_are_clear() {
+fn dates_are_timestamps_where_they_are_clear() {
     let document = column(&["2024-01-31", "", "2024-02-01"]);
     let spec = &document.table().schema().columns()[0];
     assert_eq!((spec.kind, spec.step), (Kind::Datetime, 86_400.0));
@@ -101,7 +101,7 @@ fn dates_are_moments_where_they_are_clear() {
     assert_eq!(kind(&unclear), Kind::Categorical);
     assert!(finding(&unclear).notes[0].contains("--kind x=datetime"));
     let day_first = column_with(&unclear, &asked(Kind::Datetime)).unwrap();
-    assert_eq!(day_first.findings()[0].notes, ["day and month cannot be told apart: taken as day first"]);
+    assert_eq!(day_first.findings()[0].notes, ["day and month are ambiguous: read as day first"]);
 }
 
 #[test]
@@ -115,7 +115,10 @@ fn row_numbers_and_keys_are_identifiers() {
     let bytes = b"user_id,y\n7,1\n9,2\n3,2\n".to_vec();
     let document = read(&Input::Bytes { name: "a.csv".to_owned(), bytes }, &ReadOptions::default()).unwrap();
     assert_eq!(document.findings()[0].reason, "named like a key, and every value differs");
-    assert_eq!(document.findings()[0].notes, ["identifier-like: passed through"]);
+    assert_eq!(
+        document.findings()[0].notes,
+        ["looks like an identifier: neither filled nor used (override with `--kind COLUMN=KIND`)"]
+    );
 }
 
 #[test]

@@ -93,7 +93,6 @@ fn multiply(write: Write, (m, k, n): (usize, usize, usize), a: Strided<'_>, b: S
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code)]
     if m * k * n > 0 {
-        #[cfg(avx512)]
         if crate::simd::has_avx512() {
             // SAFETY: the instructions were detected on this processor.
             return unsafe { tiles::multiply::<std::arch::x86_64::__m512>(write, (m, k, n), a, b, out) };

@@ -25,7 +25,6 @@ macro_rules! kernel {
 
             #[cfg(target_arch = "x86_64")]
             {
-                #[cfg(avx512)]
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
                 #[allow(clippy::too_many_arguments)]
                 fn avx512($($arg: $ty),*) $(-> $ret)? {
@@ -36,7 +35,6 @@ macro_rules! kernel {
                 fn avx2($($arg: $ty),*) $(-> $ret)? {
                     body::<true>($($arg),*)
                 }
-                #[cfg(avx512)]
                 if $crate::simd::has_avx512() {
                     // SAFETY: the instructions this version is compiled for were detected on this processor.
                     return unsafe { avx512($($arg),*) };
@@ -59,7 +57,7 @@ pub(crate) fn has_avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
 }
 
-#[cfg(all(target_arch = "x86_64", avx512))]
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx512() -> bool {
     std::arch::is_x86_feature_detected!("avx512f")

@@ -1,4 +1,4 @@
-//! The tables and their holes, from a folder.
+//! The tables and their masks, from a folder.
 
 use crate::error::{Error, Result};
 use m3impute::missing::{Mechanism, hide};
@@ -6,7 +6,7 @@ use m3impute::{Observed, Role, Run, Table};
 use m3impute_io::{Input, ReadOptions};
 use std::path::{Path, PathBuf};
 
-/// Where holes come from.
+/// Where missing cells come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holes {
     /// A file says which cells are shown.
@@ -15,14 +15,14 @@ pub enum Holes {
     Made,
 }
 
-/// A table, its holes, and the labels that no method sees.
+/// A table, its missing cells, and the labels that no method sees.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The complete table; its last column, the label, is set aside.
     pub truth: Table,
     /// The cells that methods see.
     pub shown: Observed,
-    /// Where the holes come from.
+    /// Where the missing cells come from.
     pub holes: Holes,
 }
 
@@ -38,7 +38,7 @@ fn file_of(data: &Path, table: &str) -> PathBuf {
 /// A complete table of numbers, its label last.
 ///
 /// # Errors
-/// When it cannot be read, has holes, or has other columns than numbers.
+/// When it cannot be read, is incomplete, or has other columns than numbers.
 pub(crate) fn complete(data: &Path, table: &str) -> Result<Table> {
     let file = file_of(data, table);
     let document = m3impute_io::read(&Input::parse(&file.display().to_string()), &ReadOptions::default())?;
@@ -58,10 +58,10 @@ pub(crate) fn complete(data: &Path, table: &str) -> Result<Table> {
     Ok(read)
 }
 
-/// A table with holes of a name such as `mcar30`.
+/// A table with the missing cells of a mask such as `mcar30`.
 ///
 /// # Errors
-/// When the table or the holes cannot be read or made.
+/// When the table or the mask cannot be read or made.
 pub(crate) fn case(data: &Path, table: &str, mask: &str) -> Result<Case> {
     let read = complete(data, table)?;
     let mut schema = read.schema().clone();
@@ -81,7 +81,7 @@ pub(crate) fn case(data: &Path, table: &str, mask: &str) -> Result<Case> {
 pub(crate) fn parse(mask: &str) -> Result<(Mechanism, f64)> {
     let digits = mask.trim_start_matches(|c: char| !c.is_ascii_digit());
     let unknown = || Error::Unknown {
-        what: "holes",
+        what: "mask",
         got: mask.to_owned(),
         known: "a mechanism and per cent, such as mcar30 or mar10".to_owned(),
     };

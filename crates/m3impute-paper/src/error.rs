@@ -36,7 +36,7 @@ pub enum Error {
     /// A table or a mask cannot be read.
     #[error(transparent)]
     Io(#[from] m3impute_io::Error),
-    /// A method or a table is wrong, or somebody cancelled.
+    /// A method or a table is wrong, or the run was cancelled.
     #[error(transparent)]
     Core(#[from] m3impute::Error),
 }

@@ -22,7 +22,6 @@ mod published;
 mod rows;
 mod run;
 mod studies;
-mod svg;
 mod view;
 
 pub use data::{Case, Holes, tables_in};

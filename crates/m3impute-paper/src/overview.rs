@@ -18,7 +18,7 @@ pub struct Overview {
     pub whole: usize,
 }
 
-/// How the columns of a table hang together.
+/// How the columns of a table are correlated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlations {
     /// The table.

@@ -1,4 +1,4 @@
-//! Rows of results, one a measurement, in a file that survives being stopped at any moment.
+//! Rows of results, one a measurement, in a file that survives being stopped at any time.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum Scale {
     Observed,
 }
 
-/// How holes are filled.
+/// How missing cells are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
@@ -33,7 +33,7 @@ pub enum Way {
 pub struct Row {
     /// The table.
     pub table: String,
-    /// Its holes, such as `mcar30`.
+    /// Its mask, such as `mcar30`.
     pub mask: String,
     /// `given` by a file, or `made`.
     pub holes: String,
@@ -47,7 +47,7 @@ pub struct Row {
     pub seed: u64,
     /// How columns are scaled.
     pub scale: Scale,
-    /// How holes are filled.
+    /// How missing cells are filled.
     pub way: Way,
     /// The seconds that it was given at most.
     pub max_seconds: Option<f64>,
@@ -97,7 +97,8 @@ pub struct Store {
 impl Store {
     /// Opens a file of rows, or begins one.
     ///
-    /// A last line without an end is what a program that was killed left: it is cut off, and its measurement comes again.
+    /// A last line without an end is what a program that was killed left: it is cut off, and its measurement comes
+    /// again.
     ///
     /// # Errors
     /// When the file cannot be read or written, is in use, or is not one of rows.
@@ -161,7 +162,8 @@ impl Store {
         Ok(())
     }
 
-    /// One write for the whole line: where it is cut short, the line has no end, and is cut off when the file is opened.
+    /// One write for the whole line: where it is cut short, the line has no end, and is cut off when the file is
+    /// opened.
     fn append(&mut self, line: &[u8]) -> Result<()> {
         let before = self.file.stream_position();
         let written = self.file.write_all(line).and_then(|()| self.file.sync_data());

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How a bench runs.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// The seeds of methods; holes are the same for all.
+    /// The seeds of methods; missing cells are the same for all.
     pub seeds: Vec<u64>,
     /// How columns are scaled.
     pub scale: Scale,
@@ -32,7 +32,7 @@ pub struct Bench {
 pub struct Task {
     /// The table.
     pub table: String,
-    /// Its holes.
+    /// Its mask.
     pub mask: String,
     /// What fills them.
     pub setting: Setting,
@@ -42,7 +42,7 @@ pub struct Task {
     pub way: Way,
 }
 
-/// What a study needs: tables and holes outside, so that what is read serves many settings.
+/// What a study needs: tables and masks outside, so that what is read serves many settings.
 pub fn tasks(study: &Study, tables: &[String], settings: &[Setting], bench: &Bench) -> Vec<Task> {
     let mut all = Vec::new();
     for table in tables {
@@ -108,7 +108,7 @@ pub struct Progress<'a> {
     pub total: usize,
     /// The seconds that the others will take, as far as those of this run tell.
     pub seconds_left: Option<f64>,
-    /// The best setting so far on this table and these holes, and its error.
+    /// The best setting so far on this table and mask, and its error.
     pub best: Option<(String, f64)>,
 }
 
@@ -125,8 +125,8 @@ pub trait Watch: Send + Sync {
 /// Measures what is not there yet, one row after the other.
 ///
 /// # Errors
-/// When a table cannot be read, a row cannot be written, or somebody cancels. A method that fails gives a row with its
-/// error, and the others go on.
+/// When a table cannot be read, a row cannot be written, or the run is cancelled. A method that fails gives a row with
+/// its error, and the others go on.
 pub fn run(
     data: &Path,
     tasks: &[Task],

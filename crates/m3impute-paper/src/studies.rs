@@ -29,15 +29,15 @@ const FURTHER: &[&str] = &[
 /// What a study asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// How far off the filled cells are.
+    /// The error of the imputed cells.
     Errors,
-    /// How far off a line is that predicts the label from the filled table.
+    /// The error of a linear regression that predicts the label from the filled table.
     Labels,
     /// How long methods take.
     Seconds,
     /// How large the tables are; nothing is filled.
     Overview,
-    /// How columns hang together; nothing is filled.
+    /// How columns are correlated; nothing is filled.
     Correlations,
 }
 
@@ -54,7 +54,7 @@ pub struct Study {
     pub question: Question,
     /// The paper's tables in it, in groups.
     tables: &'static [&'static [&'static str]],
-    /// The holes: mechanism and per cent.
+    /// The masks: mechanism and per cent.
     pub masks: &'static [&'static str],
     /// The study under which its figures are published.
     pub(crate) published: &'static str,
@@ -265,8 +265,8 @@ pub fn study(name: &str) -> Result<&'static Study> {
 }
 
 impl Study {
-    /// What takes part: what is named, or else what belongs to the study. The networks that train for hours as they were
-    /// published train for `epochs` where that is said, and then take part in comparisons without being named.
+    /// What takes part: what is named, or else what belongs to the study. The networks that train for hours as they
+    /// were published train for `epochs` where that is said, and then take part in comparisons without being named.
     ///
     /// # Errors
     /// When a method or preset is not there.
@@ -278,8 +278,8 @@ impl Study {
         Ok(settings)
     }
 
-    /// What is drawn where there are rows of it: what takes part, and the networks that train for hours. Without `epochs`
-    /// those count that were trained longest on a table.
+    /// What is drawn where there are rows of it: what takes part, and the networks that train for hours. Without
+    /// `epochs` those count that were trained longest on a table.
     ///
     /// # Errors
     /// When a method or preset is not there.

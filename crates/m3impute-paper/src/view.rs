@@ -13,7 +13,7 @@ pub struct View {
     pub title: String,
     /// What a figure is.
     pub unit: String,
-    /// The names of its columns: tables, with their holes where a study has several.
+    /// The names of its columns: tables, with their masks where a study has several.
     pub columns: Vec<String>,
     /// Its lines.
     pub lines: Vec<(String, Vec<Cell>)>,
@@ -36,7 +36,7 @@ pub struct Cell {
     pub seconds: Option<f64>,
 }
 
-/// What a study says of the rows. Rows of another scaling or another limit of time are not mixed in.
+/// The rows of a study as a table. Rows of another scaling or another time limit are left out.
 pub fn view(
     study: &Study,
     rows: &[Row],
@@ -88,7 +88,7 @@ pub fn view(
     let mut notes: Vec<String> = shortened(&trained).into_iter().collect();
     if !made.is_empty() {
         notes.push(format!(
-            "There is no published mask for {}: its holes are made by `m3impute ampute`, seed 0.",
+            "There is no published mask for {}: its missing cells are made by `m3impute ampute`, seed 0.",
             made.join(", ")
         ));
     }
@@ -100,7 +100,7 @@ pub fn view(
     }
     let unit = match study.question {
         Question::Labels => "mean absolute error of the label, in its own units",
-        Question::Seconds => "seconds of filling; where a method learns first, after it has learnt",
+        Question::Seconds => "seconds of imputation; for methods that fit first, without the fit",
         _ => "mean absolute error times 10, columns scaled to 0..1",
     };
     View { title: study.title.to_owned(), unit: unit.to_owned(), columns, lines, notes }
@@ -191,8 +191,8 @@ impl View {
         means.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// The mean rank of each line over the columns in which every ranked line has a figure, and how many those are. A line
-    /// with a figure in fewer than half of the columns has no rank, and does not cost the others a column.
+    /// The mean rank of each line over the columns in which every ranked line has a figure, and how many those are. A
+    /// line with a figure in fewer than half of the columns has no rank, and does not cost the others a column.
     ///
     /// ```
     /// use m3impute_paper::{Cell, View};

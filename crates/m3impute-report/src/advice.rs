@@ -3,17 +3,17 @@
 use crate::facts::{Compared, Repeats};
 use crate::words::{duration, named};
 
-/// The methods that learn nothing about how columns hang together.
+/// Baselines: they learn nothing from other columns.
 const SIMPLE: [&str; 3] = ["median", "mean", "mode"];
 
-/// How one method stands to another on the same holes.
+/// How one method stands to another on the same hidden cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     /// Nearer to the truth by more than repeats differ.
     Better,
     /// Farther from it by more than repeats differ.
     Worse,
-    /// Not to be told apart.
+    /// Not significantly different.
     Alike,
 }
 
@@ -21,7 +21,7 @@ enum Stands {
 pub(crate) fn advice(methods: &[Compared], mechanism: &str) -> Vec<String> {
     let working: Vec<&Compared> = methods.iter().filter(|m| m.error.is_none()).collect();
     let Some((&best, others)) = working.split_first() else {
-        return vec!["No method filled these holes in every repeat: the events below say why.".to_owned()];
+        return vec!["No method filled these cells in every repeat: see the warnings below.".to_owned()];
     };
     let mut said = Vec::new();
     let repeats = each(best).map_or(0, <[f64]>::len);
@@ -33,12 +33,12 @@ pub(crate) fn advice(methods: &[Compared], mechanism: &str) -> Vec<String> {
     } else if repeats < 2 {
         said.push(format!("“{}” came out best, in a single repeat.", best.label));
         said.push(
-            "One repeat says nothing of the spread: small differences may be chance. `--repeats 5` tells.".to_owned(),
+            "One repeat does not show the spread: small differences may be chance. Use `--repeats 5`.".to_owned(),
         );
     } else if SIMPLE.contains(&best.label.as_str()) {
         said.push(format!(
-            "Use “{}”: nothing that learns from other columns does better on this table. They may say little about each \
-             other.",
+            "Use “{}”: no method that learns from other columns beats this baseline on this table. The columns may be nearly \
+             independent.",
             best.label
         ));
     } else if let Some(simple) = simple_alike {
@@ -57,13 +57,13 @@ pub(crate) fn advice(methods: &[Compared], mechanism: &str) -> Vec<String> {
         if alike.is_empty() {
             let both = best.mae.is_some() && best.accuracy.is_some();
             let measure =
-                if both { "in numbers or in levels, and clearly behind in neither" } else { "on these holes" };
+                if both { "in numbers or in levels, and clearly behind in neither" } else { "on these hidden cells" };
             said.push(format!("It is ahead of every other method by more than repeats differ, {measure}."));
         } else {
             let names = named(alike.iter().map(|m| m.label.as_str()), 6);
             let verb = if alike.len() == 1 { "is" } else { "are" };
             said.push(format!(
-                "{names} {verb} not to be told apart from it: the differences are within the spread over repeats."
+                "{names} {verb} not significantly different: the differences are within the spread over repeats."
             ));
             said.extend(faster(best, &alike));
         }
@@ -80,7 +80,8 @@ fn each(method: &Compared) -> Option<&[f64]> {
     method.mae.as_ref().or(method.accuracy.as_ref()).map(|of| of.each.as_slice())
 }
 
-/// Compares repeat by repeat, as both had the same holes. Better in one measure and not worse in the other is better.
+/// Compares repeat by repeat, as both had the same hidden cells. Better in one measure and not worse in the other is
+/// better.
 fn stands(one: &Compared, other: &Compared) -> Stands {
     let pairs = [(&one.mae, &other.mae, 1.0), (&one.accuracy, &other.accuracy, -1.0)];
     let mut verdict = Stands::Alike;
@@ -122,13 +123,13 @@ fn beside(best: &Compared, simple: &Compared) -> Option<String> {
         let less = if typical > 0.0 { 100.0 * (1.0 - own / typical) } else { 0.0 };
         let than = if less >= 0.0 { format!("{less:.0} % below") } else { format!("{:.0} % above", -less) };
         parts.push(format!(
-            "its error of numbers is {:.3} of a column’s range on average, {than} that of “{}” ({:.3})",
+            "its mean absolute error is {:.3} of a column’s range, {than} that of “{}” ({:.3})",
             own, simple.label, typical
         ));
     }
     if let (Some(own), Some(typical)) = (mean(&best.accuracy), mean(&simple.accuracy)) {
         parts.push(format!(
-            "it gets {:.0} % of the levels right, “{}” {:.0} %",
+            "its accuracy on levels is {:.0} %, that of “{}” {:.0} %",
             100.0 * own,
             simple.label,
             100.0 * typical
@@ -174,7 +175,7 @@ mod tests {
     fn a_clear_winner_is_recommended_with_its_figures() {
         let text = said(&[method("mice", &[0.10, 0.11], 1.0), method("median", &[0.20, 0.22], 0.0)]);
         assert!(
-            text.starts_with("Use “mice”. Its error of numbers is 0.105 of a column’s range on average, 50 % below"),
+            text.starts_with("Use “mice”. Its mean absolute error is 0.105 of a column’s range, 50 % below"),
             "{text}"
         );
         assert!(text.contains("ahead of every other method"), "{text}");
@@ -187,12 +188,12 @@ mod tests {
             method("knn", &[0.12, 0.13], 0.5),
             method("median", &[0.3, 0.3], 0.0),
         ]);
-        assert!(text.contains("“knn” is not to be told apart from it"), "{text}");
+        assert!(text.contains("“knn” is not significantly different"), "{text}");
         assert!(text.contains("“knn” takes 0.500 s instead of 60.0 s"), "{text}");
     }
 
     #[test]
-    fn holes_that_are_the_same_for_both_make_small_differences_clear() {
+    fn hidden_cells_that_are_the_same_for_both_make_small_differences_clear() {
         // Repeats differ by far more than the methods, but the second is farther off in every one of them.
         let text = said(&[method("a", &[0.1, 0.5, 0.9], 0.0), method("b", &[0.12, 0.53, 0.92], 0.0)]);
         assert!(text.contains("ahead of every other method"), "{text}");
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn nothing_is_promised_where_nothing_was_learnt() {
         let text = said(&[method("median", &[0.2, 0.2], 0.0), method("knn", &[0.3, 0.3], 0.0)]);
-        assert!(text.starts_with("Use “median”: nothing that learns"), "{text}");
+        assert!(text.starts_with("Use “median”: no method that learns"), "{text}");
         let text = said(&[method("knn", &[0.1, 0.3], 0.0), method("median", &[0.2, 0.25], 0.0)]);
         assert!(text.starts_with("No clear winner"), "{text}");
         let text = said(&[method("knn", &[0.1], 0.0), method("median", &[0.2], 0.0)]);

@@ -2,6 +2,7 @@
 
 use crate::facts::{Compared, Histogram, LevelShare, Matrix, Whisker};
 use crate::html::{Html, html};
+use crate::svg::{Anchor, Fit, Paint, Svg};
 use crate::words::{count, percent, short, thousands, value};
 use m3impute_core::Kind;
 use std::fmt::Write;
@@ -12,31 +13,34 @@ const TALLEST: f64 = 2.5;
 const THICKEST: f64 = 44.0;
 /// Filled cells that are drawn in bins have bars of this share of a bin.
 const NARROW: f64 = 0.5;
+/// Classes of the shades of missing cells, from few to all.
+const SHADES: [&str; 4] = ["m1", "m2", "m3", "m4"];
+/// Width and height of a bar.
+const BAR: (f64, f64) = (100.0, 8.0);
+/// Width and height of an entry of a key.
+const KEY: (f64, f64) = (22.0, 12.0);
 
 /// A share as a bar; the number stands beside it, so readers of screens are spared it.
 pub(crate) fn bar(share: f64, class: &'static str) -> Html {
     let width = 100.0 * share.clamp(0.0, 1.0);
     // The smallest share is seen too.
     let width = if width > 0.0 { width.max(1.0) } else { 0.0 };
-    html!(
-        "<svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
-         <rect class=\"track\" width=\"100\" height=\"8\"/><rect class=\"{}\" width=\"{}\" height=\"8\"/></svg>",
-        class,
-        width
-    )
+    part_of_a_bar(width, class).in_page("bar", BAR, Fit::Stretched, None)
 }
 
-/// An error as a share of the typical value's: left of the line it is smaller.
+/// An error as a share of the baseline's: left of the line it is smaller.
 pub(crate) fn ratio(share: f64) -> Html {
     let width = (100.0 / 1.5 * share).clamp(1.0, 100.0);
-    let class = if share >= 1.0 { "poor" } else { "filled" };
-    html!(
-        "<svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
-         <rect class=\"track\" width=\"100\" height=\"8\"/><rect class=\"{}\" width=\"{}\" height=\"8\"/>\
-         <rect class=\"mark\" x=\"66\" width=\"1.4\" height=\"8\"/></svg>",
-        class,
-        width
-    )
+    let mut svg = part_of_a_bar(width, if share >= 1.0 { "poor" } else { "filled" });
+    svg.rect(Paint::Class("mark"), (66.0, 0.0), (1.4, BAR.1));
+    svg.in_page("bar", BAR, Fit::Stretched, None)
+}
+
+fn part_of_a_bar(width: f64, class: &str) -> Svg {
+    let mut svg = Svg::new();
+    svg.rect(Paint::Class("track"), (0.0, 0.0), BAR);
+    svg.rect(Paint::Class(class), (0.0, 0.0), (width, BAR.1));
+    svg
 }
 
 /// Repeats of one method on a scale that all methods share.
@@ -46,12 +50,11 @@ pub(crate) fn repeats(each: &[f64], mean: f64, ends: [f64; 2]) -> Html {
     for &v in each.iter().take(60) {
         let _ = write!(dots, "M{:.1} 9h0", place(v));
     }
-    html!(
-        "<svg class=\"dots\" viewBox=\"0 0 110 18\" width=\"110\" height=\"18\" aria-hidden=\"true\">\
-         <path class=\"axis\" d=\"M4 9H106\"/><path class=\"mean\" d=\"M{} 2v14\"/><path class=\"each\" d=\"{}\"/></svg>",
-        place(mean),
-        dots
-    )
+    let mut svg = Svg::new();
+    svg.path(Paint::Class("axis"), "M4 9H106");
+    svg.path(Paint::Class("mean"), &format!("M{:.1} 2v14", place(mean)));
+    svg.path(Paint::Class("each"), &dots);
+    svg.in_page("dots", (110.0, 18.0), Fit::Natural, None)
 }
 
 /// The ends of a scale for a figure of all methods.
@@ -66,9 +69,39 @@ pub(crate) fn matrix(matrix: &Matrix, all_rows: usize, all_columns: usize) -> Ht
     const LEFT: f64 = 58.0;
     let (high, wide) = (matrix.rows.len() - 1, matrix.columns.len() - 1);
     let top = if matrix.names.is_empty() { 22.0 } else { 96.0 };
-    let cell_width = (860.0 / wide as f64).clamp(12.0, 64.0).floor();
-    let cell_height = (300.0 / high as f64).clamp(4.0, 16.0).floor();
-    let (width, height) = (cell_width * wide as f64, cell_height * high as f64);
+    let cell = ((860.0 / wide as f64).clamp(12.0, 64.0).floor(), (300.0 / high as f64).clamp(4.0, 16.0).floor());
+    let (width, height) = (cell.0 * wide as f64, cell.1 * high as f64);
+    let mut labels = Svg::new();
+    for (c, name) in matrix.names.iter().enumerate() {
+        labels.rising_text((LEFT + (c as f64 + 0.5) * cell.0, top - 6.0), 48, &short(name, 16));
+    }
+    if matrix.names.is_empty() {
+        labels.text((LEFT, 14.0), Anchor::Start, None, "column 1");
+        labels.text((LEFT + width, 14.0), Anchor::End, None, &format!("column {}", thousands(all_columns)));
+    }
+    if high > 0 {
+        labels.text((LEFT - 8.0, top + 9.0), Anchor::End, None, &thousands(1));
+        labels.text((LEFT - 8.0, top + height), Anchor::End, None, &thousands(all_rows));
+    }
+    let mut svg = Svg::new();
+    svg.group("label", labels);
+    svg.rect(Paint::Class("ground"), (LEFT, top), (width - 1.0, height));
+    for (class, path) in SHADES.iter().zip(shaded(matrix, (LEFT, top), cell)) {
+        svg.path(Paint::Class(class), &path);
+    }
+    let label = format!(
+        "Where cells are missing, over {} and {}. The table below says how many by column.",
+        count(all_rows, "row"),
+        count(all_columns, "column")
+    );
+    // Slanted names of the last columns need room at the right.
+    let room = if matrix.names.is_empty() { 4.0 } else { 76.0 };
+    svg.in_page("matrix", (LEFT + width + room, top + height + 4.0), Fit::Natural, Some(&label))
+}
+
+/// The cells of each shade as one path; those that touch in a column are one shape.
+fn shaded(matrix: &Matrix, (left, top): (f64, f64), cell: (f64, f64)) -> [String; 4] {
+    let (high, wide) = (matrix.rows.len() - 1, matrix.columns.len() - 1);
     let mut paths: [String; 4] = Default::default();
     for c in 0..wide {
         let shade = |r: usize| shade(matrix.shares[r * wide + c]);
@@ -76,62 +109,14 @@ pub(crate) fn matrix(matrix: &Matrix, all_rows: usize, all_columns: usize) -> Ht
         while r < high {
             let run = (r..high).take_while(|&k| shade(k) == shade(r)).count();
             if let Some(level) = shade(r) {
-                let (x, y) = (LEFT + c as f64 * cell_width, top + r as f64 * cell_height);
-                let (w, h) = (cell_width - 1.0, run as f64 * cell_height);
+                let (x, y) = (left + c as f64 * cell.0, top + r as f64 * cell.1);
+                let (w, h) = (cell.0 - 1.0, run as f64 * cell.1);
                 let _ = write!(paths[level], "M{x} {y}h{w}v{h}h-{w}z");
             }
             r += run;
         }
     }
-    let [one, two, three, four] = paths;
-    let labels: Html = if matrix.names.is_empty() {
-        html!(
-            "<text x=\"{}\" y=\"14\">column 1</text><text x=\"{}\" y=\"14\" text-anchor=\"end\">column {}</text>",
-            LEFT,
-            LEFT + width,
-            thousands(all_columns)
-        )
-    } else {
-        let label = |(c, name): (usize, &String)| {
-            let x = LEFT + (c as f64 + 0.5) * cell_width;
-            html!("<text transform=\"translate({} {}) rotate(-48)\">{}</text>", x, top - 6.0, short(name, 16))
-        };
-        matrix.names.iter().enumerate().map(label).collect()
-    };
-    let row_labels: Html = [(0, "first"), (high, "last")]
-        .into_iter()
-        .filter(|_| high > 0)
-        .map(|(r, at)| {
-            let (y, number) = if at == "first" { (top + 9.0, 1) } else { (top + r as f64 * cell_height, all_rows) };
-            html!("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", LEFT - 8.0, y, thousands(number))
-        })
-        .collect();
-    // Slanted names of the last columns need room at the right.
-    let room = if matrix.names.is_empty() { 4.0 } else { 76.0 };
-    html!(
-        "<svg class=\"matrix\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\">\
-         <g class=\"label\">{}{}</g><rect class=\"ground\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\
-         <path class=\"m1\" d=\"{}\"/><path class=\"m2\" d=\"{}\"/><path class=\"m3\" d=\"{}\"/><path class=\"m4\" d=\"{}\"/></svg>",
-        format!(
-            "Where cells are missing, over {} and {}. The table below says how many by column.",
-            count(all_rows, "row"),
-            count(all_columns, "column")
-        ),
-        LEFT + width + room,
-        top + height + 4.0,
-        LEFT + width + room,
-        top + height + 4.0,
-        labels,
-        row_labels,
-        LEFT,
-        top,
-        width - 1.0,
-        height,
-        one,
-        two,
-        three,
-        four
-    )
+    paths
 }
 
 /// Which of four shades a share of missing cells has; none where nothing is missing.
@@ -145,8 +130,8 @@ fn shade(share: f32) -> Option<usize> {
     }
 }
 
-/// Numbers: observed ones as wide bars, filled ones as narrow bars in front, what they may be as a line; below, some
-/// filled cells with their intervals.
+/// Numbers: observed ones as wide bars, filled ones as narrow bars in front, the predictive distribution as a line;
+/// below, some filled cells with their intervals.
 pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     const WIDTH: f64 = 320.0;
     const HEIGHT: f64 = 104.0;
@@ -167,14 +152,19 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
         }
         path
     };
-    let line = of.believed.as_ref().map(|shares| {
+    let mut svg = Svg::new();
+    svg.path(Paint::Class("observed"), &bars(&of.observed, 1.0));
+    if of.binned {
+        svg.path(Paint::Class("filled"), &bars(&of.filled, NARROW));
+    }
+    if let Some(shares) = &of.believed {
         let mut path = String::new();
         for (at, &share) in shares.iter().enumerate() {
             let _ = write!(path, "{}{:.1} {:.1}", if at == 0 { 'M' } else { 'L' }, (at as f64 + 0.5) * bin, y(share));
         }
-        html!("<path class=\"believed\" d=\"{}\"/>", path)
-    });
-    let filled = of.binned.then(|| html!("<path class=\"filled\" d=\"{}\"/>", bars(&of.filled, NARROW)));
+        svg.path(Paint::Class("believed"), &path);
+    }
+    svg.path(Paint::Class("axis"), &format!("M0 {HEIGHT}H{WIDTH}"));
     let place = |v: f64| ((v - of.low) / (of.high - of.low)).clamp(0.0, 1.0) * (WIDTH - 4.0) + 2.0;
     let band = if of.whiskers.is_empty() { 0.0 } else { of.whiskers.len() as f64 * STEP + 6.0 };
     let (mut lines, mut points) = (String::new(), String::new());
@@ -185,28 +175,14 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
         }
         let _ = write!(points, "M{:.1} {y}h0", place(*point));
     }
+    svg.path(Paint::Class("whisker"), &lines);
+    svg.path(Paint::Class("point"), &points);
     let bottom = HEIGHT + band;
-    html!(
-        "<svg class=\"chart\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {} {}\">\
-         <path class=\"observed\" d=\"{}\"/>{}{}<path class=\"axis\" d=\"M0 {}H{}\"/>\
-         <path class=\"whisker\" d=\"{}\"/><path class=\"point\" d=\"{}\"/>\
-         <g class=\"label\"><text x=\"0\" y=\"{}\">{}</text><text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text></g></svg>",
-        label,
-        WIDTH,
-        bottom + 18.0,
-        bars(&of.observed, 1.0),
-        filled,
-        line,
-        HEIGHT,
-        WIDTH,
-        lines,
-        points,
-        bottom + 14.0,
-        end(kind, of.low, true),
-        WIDTH,
-        bottom + 14.0,
-        end(kind, of.high, false)
-    )
+    let mut labels = Svg::new();
+    labels.text((0.0, bottom + 14.0), Anchor::Start, None, &end(kind, of.low, true));
+    labels.text((WIDTH, bottom + 14.0), Anchor::End, None, &end(kind, of.high, false));
+    svg.group("label", labels);
+    svg.in_page("chart", (WIDTH, bottom + 18.0), Fit::Scaled, Some(label))
 }
 
 /// Whether a bar of filled values is cut.
@@ -236,33 +212,39 @@ fn end(kind: Kind, at: f64, low: bool) -> String {
 /// A bar of full length is the share `most`.
 pub(crate) fn level(share: &LevelShare, most: f64) -> Html {
     let place = |p: f64| 100.0 * (p / most.max(1e-9)).clamp(0.0, 1.0);
-    let tick = share.believed.map(|p| {
-        html!("<rect class=\"tick\" x=\"{}\" y=\"5\" width=\"1.6\" height=\"9\"/>", (place(p) - 0.8).clamp(0.0, 98.4))
-    });
-    html!(
-        "<svg class=\"level\" viewBox=\"0 0 100 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
-         <rect class=\"observed\" width=\"{}\" height=\"6\"/><rect class=\"filled\" y=\"7\" width=\"{}\" height=\"6\"/>{}</svg>",
-        place(share.observed),
-        place(share.filled),
-        tick
-    )
+    let mut svg = Svg::new();
+    svg.rect(Paint::Class("observed"), (0.0, 0.0), (place(share.observed), 6.0));
+    svg.rect(Paint::Class("filled"), (0.0, 7.0), (place(share.filled), 6.0));
+    if let Some(p) = share.believed {
+        svg.rect(Paint::Class("tick"), ((place(p) - 0.8).clamp(0.0, 98.4), 5.0), (1.6, 9.0));
+    }
+    svg.in_page("level", (100.0, 14.0), Fit::Stretched, None)
 }
 
 /// What the shades mean, where there are any.
 pub(crate) fn matrix_key(matrix: &Matrix) -> Option<Html> {
     let shaded = matrix.shares.iter().any(|s| *s > 0.0 && *s < 1.0);
-    let of = |class: &'static str, words: &'static str| {
-        html!(
-            "<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"{}\" width=\"22\" height=\"12\"/></svg>{}</li>",
-            class,
-            words
-        )
-    };
-    let key = [("ground", "none"), ("m1", "up to 25 %"), ("m2", "up to 50 %"), ("m3", "more"), ("m4", "all")];
+    let of = |class: &str, words: &str| html!("<li>{}{}</li>", key_area(class), words);
+    let [one, two, three, four] = SHADES;
+    let key = [("ground", "none"), (one, "up to 25 %"), (two, "up to 50 %"), (three, "more"), (four, "all")];
     shaded.then(|| {
         let entries: Html = key.into_iter().map(|(class, words)| of(class, words)).collect();
         html!("<ul class=\"key\" aria-label=\"Key\">{}</ul>", entries)
     })
+}
+
+/// Of a key: a patch of what is drawn as an area.
+pub(crate) fn key_area(class: &str) -> Html {
+    let mut svg = Svg::new();
+    svg.rect(Paint::Class(class), (0.0, 0.0), KEY);
+    svg.in_page("", KEY, Fit::Scaled, None)
+}
+
+/// Of a key: what is drawn as a line, each with its class.
+pub(crate) fn key_lines(lines: &[(&str, &str)]) -> Html {
+    let mut svg = Svg::new();
+    lines.iter().for_each(|(class, path)| svg.path(Paint::Class(class), path));
+    svg.in_page("", KEY, Fit::Scaled, None)
 }
 
 /// What the picture of missing cells does not show.

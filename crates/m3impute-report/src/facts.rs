@@ -20,11 +20,11 @@ pub struct Work {
     pub when: f64,
     /// How long it took.
     pub seconds: f64,
-    /// What was out of the ordinary.
+    /// Warnings.
     pub events: Vec<Event>,
 }
 
-/// Something out of the ordinary.
+/// A warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Where it happened, in a word or two: `reading`, `m3`, `column age`.
@@ -46,7 +46,7 @@ pub struct ImputeFacts {
     pub columns: Vec<Filled>,
     /// How many columns were filled, shown or not.
     pub filled_columns: usize,
-    /// What held-out cells say, worst column first; empty where the method holds none out.
+    /// The validation errors on held-out cells, worst column first; empty where the method holds none out.
     pub scores: Vec<ColumnScore>,
     /// The rows of which least is known, worst first; none where the method has no distributions.
     pub uncertain: Option<Vec<UncertainRow>>,
@@ -77,7 +77,7 @@ pub struct Missing {
     pub empty_columns: usize,
 }
 
-/// The holes of one column.
+/// The missing cells of one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnMissing {
     /// Its name.
@@ -149,7 +149,7 @@ pub struct Histogram {
     pub observed: Vec<f64>,
     /// Of the filled ones.
     pub filled: Vec<f64>,
-    /// Of all that the filled ones may be, where the method has distributions.
+    /// Of the predictive distributions of the filled cells, where the method has them.
     pub believed: Option<Vec<f64>>,
     /// How many values lie outside of the bins.
     pub outside: usize,
@@ -177,7 +177,7 @@ pub struct Whisker {
     pub high: f64,
 }
 
-/// How often a level stands.
+/// The frequency of a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelShare {
     /// The level; none for those that are not shown by themselves.
@@ -211,7 +211,7 @@ pub struct UncertainCell {
     pub column: String,
     /// What was filled, in words.
     pub value: String,
-    /// How sure that is, in words: an interval or a probability.
+    /// How certain that is, in words: an interval or a probability.
     pub sure: String,
 }
 

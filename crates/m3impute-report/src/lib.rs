@@ -26,6 +26,7 @@ mod gather;
 mod html;
 mod page;
 mod pages;
+pub mod svg;
 pub mod words;
 
 pub use facts::{

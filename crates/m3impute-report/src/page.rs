@@ -2,7 +2,7 @@
 
 use crate::facts::Work;
 use crate::html::{Html, html, prose};
-use crate::words::{duration, moment, short, thousands};
+use crate::words::{duration, short, thousands, timestamp};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -69,7 +69,7 @@ pub(crate) fn page(kind: &'static str, work: &Work, lead: Html, sections: Vec<Se
         lead,
         body,
         work.version,
-        moment(work.when),
+        timestamp(work.when),
         Html::from_own_file(SCRIPT)
     )
     .into_string()
@@ -89,7 +89,7 @@ pub(crate) fn scroll(label: &str, inside: Html) -> Html {
     html!("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">{}</div>\n", label, inside)
 }
 
-/// Something that this report cannot say, and what to do about it.
+/// Something that this report does not know, and what to do about it.
 pub(crate) fn not_known(text: &str) -> Html {
     html!("<p class=\"none\">{}</p>\n", prose(text))
 }
@@ -101,17 +101,17 @@ pub(crate) fn settings(work: &Work) -> Section {
     };
     let mut lines: Html = work.settings.iter().map(line).collect();
     lines += html!("<dt>Time taken</dt><dd>{}</dd>\n", duration(work.seconds));
-    lines += html!("<dt>Done on</dt><dd>{} UTC</dd>\n", moment(work.when));
+    lines += html!("<dt>Date</dt><dd>{} UTC</dd>\n", timestamp(work.when));
     lines += html!("<dt>Program</dt><dd>m3impute {}</dd>\n", work.version);
     let again = (!work.command.is_empty())
-        .then(|| html!("<h3>To do it again</h3>\n<pre><code>{}</code></pre>\n", short(&work.command, 2000)));
+        .then(|| html!("<h3>Command to reproduce</h3>\n<pre><code>{}</code></pre>\n", short(&work.command, 2000)));
     Section::new("done", "What was done", html!("<dl class=\"settings\">\n{}</dl>\n{}", lines, again))
 }
 
-/// Everything out of the ordinary.
+/// All warnings.
 pub(crate) fn events(work: &Work) -> Section {
     let body = if work.events.is_empty() {
-        html!("<p>Nothing out of the ordinary happened.</p>\n")
+        html!("<p>There were no warnings.</p>\n")
     } else {
         let listed: Html = work
             .events
@@ -120,10 +120,9 @@ pub(crate) fn events(work: &Work) -> Section {
             .map(|e| html!("<li><b>{}</b>{}</li>\n", short(&e.place, 120), prose(&short(&e.what, LONG))))
             .collect();
         let more = work.events.len().saturating_sub(EVENTS);
-        let more = (more > 0).then(|| {
-            html!("<p>{} more are not shown here; the program said them all while it ran.</p>\n", thousands(more))
-        });
+        let more = (more > 0)
+            .then(|| html!("<p>{} more are not shown here; the program printed all of them.</p>\n", thousands(more)));
         html!("<ul class=\"events\">\n{}</ul>\n{}", listed, more)
     };
-    Section::new("events", "Out of the ordinary", body)
+    Section::new("events", "Warnings", body)
 }

@@ -1,4 +1,4 @@
-//! How numbers are said to people. The command line says them in the same way.
+//! How numbers are written for people. The command line writes them in the same way.
 
 use m3impute_core::{ColumnScore, Kind, Measure};
 
@@ -52,7 +52,7 @@ pub fn figures(value: f64) -> String {
     }
 }
 
-/// A length of time in seconds, with the unit that suits it.
+/// A duration in seconds, with the unit that suits it.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s >= 86_400.0 => format!("{} days", figures(s / 86_400.0)),
@@ -82,7 +82,7 @@ pub fn error(score: &ColumnScore, error: f64) -> String {
 /// A value of a column of numbers.
 pub(crate) fn value(kind: Kind, value: f64) -> String {
     match kind {
-        Kind::Datetime => moment(value),
+        Kind::Datetime => timestamp(value),
         Kind::Integer => format!("{value:.0}"),
         _ => {
             // Four figures, without zeros that say nothing.
@@ -96,11 +96,11 @@ pub(crate) fn value(kind: Kind, value: f64) -> String {
     }
 }
 
-/// A moment given in seconds since 1970: a date, with the time of day where there is one.
-pub(crate) fn moment(seconds: f64) -> String {
-    let Some(moment) = chrono::DateTime::from_timestamp(seconds.floor() as i64, 0) else { return figures(seconds) };
-    let format = if moment.timestamp().rem_euclid(86_400) == 0 { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
-    moment.format(format).to_string()
+/// A timestamp given in seconds since 1970: a date, with the time of day where there is one.
+pub(crate) fn timestamp(seconds: f64) -> String {
+    let Some(at) = chrono::DateTime::from_timestamp(seconds.floor() as i64, 0) else { return figures(seconds) };
+    let format = if at.timestamp().rem_euclid(86_400) == 0 { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+    at.format(format).to_string()
 }
 
 /// A text of a table, cut where it would take the page over.

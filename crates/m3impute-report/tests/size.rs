@@ -14,7 +14,7 @@ fn long(number: usize) -> String {
     format!("{number}{}", "\"".repeat(2000))
 }
 
-/// Levels in every other column; every third cell is a hole, in a pattern of its own for each row.
+/// Levels in every other column; every third cell is missing, in a pattern of its own for each row.
 fn tables() -> (Table, Table) {
     let levels: Vec<String> = (0..20).map(long).collect();
     let spec = |j: usize| match j % 2 {

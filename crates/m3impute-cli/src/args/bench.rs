@@ -1,8 +1,10 @@
 //! What `bench` is asked.
 
-use super::{ScaleChoice, parse_seconds};
+use super::ScaleChoice;
+use super::parse::parse_seconds;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// What can be measured.
 #[derive(Debug, Subcommand)]
@@ -15,6 +17,18 @@ pub enum BenchVerb {
     Paper(BenchPaperArgs),
 }
 
+/// What every measurement is told.
+#[derive(Debug, Args)]
+pub struct MeasureArgs {
+    /// Threads; 0 takes as many as the machine has
+    #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS")]
+    pub threads: usize,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,16 +37,10 @@ Examples:
   m3impute bench m3 --sizes 45730x9,1000x1000        a long and a wide one
   m3impute bench m3 --sizes 5000x16 --new-rows 100000
 
-Tables are made up: numbers that hang together, with 30 % of their cells missing.")]
+Tables are made up: correlated numbers, with 30 % of their cells missing.")]
 pub struct BenchM3Args {
     /// Tables to measure on
-    #[arg(
-        long,
-        value_name = "ROWSxCOLUMNS,...",
-        value_delimiter = ',',
-        default_value = "40x3,2000x15",
-        value_parser = parse_size
-    )]
+    #[arg(long, value_name = "ROWSxCOLUMNS,...", value_delimiter = ',', default_value = "40x3,2000x15")]
     pub sizes: Vec<TableSize>,
 
     /// Presets to measure
@@ -43,13 +51,8 @@ pub struct BenchM3Args {
     #[arg(long, value_name = "ROWS", default_value_t = 10_000)]
     pub new_rows: usize,
 
-    /// Threads; 0 takes as many as the machine has
-    #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS")]
-    pub threads: usize,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub measure: MeasureArgs,
 }
 
 #[derive(Debug, Args)]
@@ -65,26 +68,15 @@ Its arithmetic is counted after the exact rewrites of the model, its speed is se
 matrix products, measured in turns with it.")]
 pub struct BenchEngineArgs {
     /// Tables to measure on: yacht (308x6), concrete (1030x8), naval (11934x16), or any ROWSxCOLUMNS
-    #[arg(
-        long,
-        value_name = "SIZE,...",
-        value_delimiter = ',',
-        default_value = "yacht,concrete,naval",
-        value_parser = parse_size
-    )]
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "yacht,concrete,naval")]
     pub sizes: Vec<TableSize>,
 
     /// Seconds of training on each table, at least; three steps are taken anyway
     #[arg(long, value_name = "S", default_value = "4", value_parser = parse_seconds)]
     pub seconds: std::time::Duration,
 
-    /// Threads; 0 takes as many as the machine has
-    #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS")]
-    pub threads: usize,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub measure: MeasureArgs,
 }
 
 /// A table of some size, under the name that was given.
@@ -107,7 +99,7 @@ Examples:
 
 The folder of the data has `datasets/NAME.csv`, complete tables of numbers whose last column is a label, and
 `masks/NAME.MASK.txt`, a line a row, 1 for a cell that methods see and 0 for one that they do not. Where there is no such
-file, our generator makes the holes with seed 0.
+file, our generator hides cells with seed 0.
 
 Each measurement is a row that is appended to the file of rows. A bench that was stopped goes on where it was; one that is
 run again with more tables, methods or seeds measures only what is not there yet.")]
@@ -181,20 +173,26 @@ pub enum TableFormat {
     Latex,
 }
 
-/// The name of a benchmark table, or `ROWSxCOLUMNS`.
-fn parse_size(text: &str) -> Result<TableSize, String> {
-    /// Cells that a table may have: far beyond what can be trained on.
-    const MOST: usize = 100_000_000;
-    let size = |rows, columns| TableSize { name: text.to_owned(), rows, columns };
-    match text {
-        "yacht" => return Ok(size(308, 6)),
-        "concrete" => return Ok(size(1030, 8)),
-        "naval" => return Ok(size(11_934, 16)),
-        _ => {}
+impl FromStr for TableSize {
+    type Err = String;
+
+    /// The name of a benchmark table, or `ROWSxCOLUMNS`.
+    fn from_str(text: &str) -> Result<TableSize, String> {
+        /// Cells that a table may have: far beyond what can be trained on.
+        const MOST: usize = 100_000_000;
+        let size = |rows, columns| TableSize { name: text.to_owned(), rows, columns };
+        match text {
+            "yacht" => return Ok(size(308, 6)),
+            "concrete" => return Ok(size(1030, 8)),
+            "naval" => return Ok(size(11_934, 16)),
+            _ => {}
+        }
+        text.split_once('x')
+            .and_then(|(rows, columns)| Some((rows.parse::<usize>().ok()?, columns.parse::<usize>().ok()?)))
+            .filter(|&(rows, columns)| rows > 1 && columns > 1 && rows.checked_mul(columns).is_some_and(|c| c <= MOST))
+            .map(|(rows, columns)| size(rows, columns))
+            .ok_or_else(|| {
+                "expected yacht, concrete, naval or ROWSxCOLUMNS of at least 2x2, such as 5000x20".to_owned()
+            })
     }
-    text.split_once('x')
-        .and_then(|(rows, columns)| Some((rows.parse::<usize>().ok()?, columns.parse::<usize>().ok()?)))
-        .filter(|&(rows, columns)| rows > 1 && columns > 1 && rows.checked_mul(columns).is_some_and(|c| c <= MOST))
-        .map(|(rows, columns)| size(rows, columns))
-        .ok_or_else(|| "expected yacht, concrete, naval or ROWSxCOLUMNS of at least 2x2, such as 5000x20".to_owned())
 }

@@ -4,7 +4,7 @@ use crate::args::{BenchEngineArgs, BenchM3Args};
 use crate::failure::{Failure, Outcome};
 use crate::grid::Grid;
 use crate::memory::{MemoryProbe, peak_resident_bytes};
-use crate::terminal::{Bar, Manner, bytes, print, thousands};
+use crate::terminal::{Bar, Verbosity, bytes, print, thousands};
 use m3impute::{Cancel, Run, Settings};
 use m3impute_eval::{Probe, Timing, time_fit};
 use m3impute_gnn::speed::{Machine, Speed, measure};
@@ -31,10 +31,10 @@ fn heading(machine: &Machine, run: &Run) -> String {
     format!("m3impute {VERSION}, commit {commit}\n{processor}, {cores} cores, {} threads\n", run.threads())
 }
 
-pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+pub fn engine(args: &BenchEngineArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let machine = Machine::this();
-    let bar = manner.bar();
-    let mut run = watched(args.threads, &bar, cancel)?;
+    let bar = verbosity.bar();
+    let mut run = watched(args.measure.threads, &bar, cancel)?;
     let mut measured: Vec<(&str, Speed, u64)> = Vec::new();
     for size in &args.sizes {
         MemoryProbe.start();
@@ -42,7 +42,7 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
         measured.push((&size.name, speed, MemoryProbe.peak_bytes().unwrap_or_default()));
     }
     bar.clear();
-    if args.json {
+    if args.measure.json {
         let sizes: Vec<_> = measured
             .iter()
             .map(|(name, speed, peak)| json!({"name": name, "speed": speed, "peak_bytes": peak}))
@@ -56,7 +56,7 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
     let mut out = heading(&machine, &run);
     let best = measured.iter().map(|(_, speed, _)| speed.wall.gemm_gflops).fold(0.0, f64::max);
     let _ = writeln!(out, "matrix products (crate matrixmultiply): {best:.0} GFLOPS\n");
-    out.push_str(&table(&measured, manner));
+    out.push_str(&table(&measured, verbosity));
     out.push_str(
         "\nOf GEMM: speed of the step as a share of that of matrix products measured in turns with it, by the\n",
     );
@@ -67,11 +67,11 @@ pub fn engine(args: &BenchEngineArgs, manner: &Manner, cancel: &Cancel) -> Outco
     print(out)
 }
 
-pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
+pub fn m3(args: &BenchM3Args, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let machine = Machine::this();
     let spec = m3impute::method("m3")?;
-    let bar = manner.bar();
-    let mut run = watched(args.threads, &bar, cancel)?;
+    let bar = verbosity.bar();
+    let mut run = watched(args.measure.threads, &bar, cancel)?;
     let mut measured: Vec<(&str, Timing, u64)> = Vec::new();
     for size in &args.sizes {
         for preset in &args.presets {
@@ -82,7 +82,7 @@ pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
         }
     }
     bar.clear();
-    if args.json {
+    if args.measure.json {
         let fits: Vec<_> = measured
             .iter()
             .map(|(preset, timing, peak)| json!({"preset": preset, "timing": timing, "peak_bytes": peak}))
@@ -103,13 +103,13 @@ pub fn m3(args: &BenchM3Args, manner: &Manner, cancel: &Cancel) -> Outcome {
             bytes(*peak).into(),
         ]);
     }
-    out.push_str(&rows.text(manner));
+    out.push_str(&rows.text(verbosity));
     print(out)
 }
 
-fn table(measured: &[(&str, Speed, u64)], manner: &Manner) -> String {
+fn table(measured: &[(&str, Speed, u64)], verbosity: &Verbosity) -> String {
     let epochs = format!("{} steps", thousands(EPOCHS as usize));
-    let heading = ["table", "size", "GFLOP", "step", "of GEMM", "processor", &epochs, "fill all holes", "memory"];
+    let heading = ["table", "size", "GFLOP", "step", "of GEMM", "processor", &epochs, "fill all missing", "memory"];
     let mut rows = Grid::new(heading);
     for (name, speed, peak) in measured {
         rows.row([
@@ -124,7 +124,7 @@ fn table(measured: &[(&str, Speed, u64)], manner: &Manner) -> String {
             bytes(*peak).into(),
         ]);
     }
-    rows.text(manner)
+    rows.text(verbosity)
 }
 
 /// `12 min`, `3.4 h`.

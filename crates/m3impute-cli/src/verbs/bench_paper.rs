@@ -5,7 +5,7 @@ use crate::args::{BenchPaperArgs, ScaleChoice, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::grid::{Cell, Grid};
 use crate::memory::MemoryProbe;
-use crate::terminal::{Bar, Manner, print, thousands};
+use crate::terminal::{Bar, Verbosity, print, thousands};
 use m3impute::{Cancel, Progress};
 use m3impute_gnn::speed::Machine;
 use m3impute_io::AtomicFile;
@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-pub fn paper(args: &BenchPaperArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+pub fn paper(args: &BenchPaperArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let (Some(name), Some(data), false) = (&args.study, &args.data, args.list) else { return print(list()) };
     let study = m3impute_paper::study(name)?;
     let settings = study.settings(args.methods.as_deref(), args.epochs)?;
@@ -27,10 +27,10 @@ pub fn paper(args: &BenchPaperArgs, manner: &Manner, cancel: &Cancel) -> Outcome
         return Err(Failure::usage(reason, "`--data` names the folder that holds `datasets` and `masks`"));
     }
     if args.datasets.is_none() && !absent.is_empty() {
-        manner.note(format!("tables of the paper that are not there: {}", absent.join(", ")));
+        verbosity.note(format!("tables of the paper that are not there: {}", absent.join(", ")));
     }
     if !study.is_measured() {
-        return facts(study, data, &tables, args, manner);
+        return facts(study, data, &tables, args, verbosity);
     }
     let machine = Machine::this();
     let bench = Bench {
@@ -50,13 +50,13 @@ pub fn paper(args: &BenchPaperArgs, manner: &Manner, cancel: &Cancel) -> Outcome
     let mut store = Store::open(&args.rows)?;
     if !args.draw_only {
         let tasks = m3impute_paper::tasks(study, &tables, &settings, &bench);
-        let bar = manner.bar();
-        let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), manner: *manner, task: Mutex::default() });
+        let bar = verbosity.bar();
+        let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), verbosity: *verbosity, task: Mutex::default() });
         let outcome = m3impute_paper::run(data, &tasks, &bench, &mut store, &MemoryProbe, cancel, &watch);
         bar.clear();
         if outcome.is_err() {
             let done = tasks.iter().filter(|task| store.has(&task.key(&bench))).count();
-            manner.note(format!(
+            verbosity.note(format!(
                 "{} of {} rows are in {}: the same command goes on from there",
                 thousands(done),
                 thousands(tasks.len()),
@@ -68,7 +68,7 @@ pub fn paper(args: &BenchPaperArgs, manner: &Manner, cancel: &Cancel) -> Outcome
     let drawn = study.drawn(args.methods.as_deref(), args.epochs)?;
     let view = m3impute_paper::view(study, store.rows(), &tables, &drawn, bench.scale, bench.max_seconds);
     if let Some(folder) = &args.figures {
-        draw(study, &view, folder, manner)?;
+        draw(study, &view, folder, verbosity)?;
     }
     print(match args.format {
         TableFormat::Text => view.to_text(),
@@ -86,7 +86,13 @@ fn list() -> String {
 }
 
 /// The studies that fill nothing: what the tables are.
-fn facts(study: &'static Study, data: &Path, tables: &[String], args: &BenchPaperArgs, manner: &Manner) -> Outcome {
+fn facts(
+    study: &'static Study,
+    data: &Path,
+    tables: &[String],
+    args: &BenchPaperArgs,
+    verbosity: &Verbosity,
+) -> Outcome {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if study.question == Question::Overview {
         lines.push(
@@ -120,13 +126,13 @@ fn facts(study: &'static Study, data: &Path, tables: &[String], args: &BenchPape
             all.push(found);
         }
         if let Some(folder) = &args.figures {
-            write(&folder.join("correlations.svg"), &figures::correlations(&all), manner)?;
+            write(&folder.join("correlations.svg"), &figures::correlations(&all), verbosity)?;
         }
     }
-    print(grid(study, &lines, args.format, manner))
+    print(grid(study, &lines, args.format, verbosity))
 }
 
-fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat, manner: &Manner) -> String {
+fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat, verbosity: &Verbosity) -> String {
     let mut out = String::new();
     match format {
         TableFormat::Markdown => {
@@ -152,38 +158,38 @@ fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat, manner: &Mann
             for line in lines.iter().skip(1) {
                 table.row(line.iter().map(|cell| cell.as_str().into()).collect::<Vec<Cell>>());
             }
-            out += &table.text(manner);
+            out += &table.text(verbosity);
         }
     }
     out
 }
 
-fn draw(study: &Study, view: &View, folder: &Path, manner: &Manner) -> Result<(), Failure> {
+fn draw(study: &Study, view: &View, folder: &Path, verbosity: &Verbosity) -> Result<(), Failure> {
     if study.masks.len() > 1 {
-        write(&folder.join(format!("{}.svg", study.name)), &figures::curves(study, view), manner)?;
+        write(&folder.join(format!("{}.svg", study.name)), &figures::curves(study, view), verbosity)?;
     }
-    write(&folder.join(format!("{}-ranks.svg", study.name)), &figures::ranks(view), manner)?;
+    write(&folder.join(format!("{}-ranks.svg", study.name)), &figures::ranks(view), verbosity)?;
     if study.question == Question::Errors && study.masks.len() == 1 {
         let drawn = figures::errors_against_time(view);
-        write(&folder.join(format!("{}-times.svg", study.name)), &drawn, manner)?;
+        write(&folder.join(format!("{}-times.svg", study.name)), &drawn, verbosity)?;
     }
     Ok(())
 }
 
-fn write(path: &Path, drawn: &str, manner: &Manner) -> Result<(), Failure> {
+fn write(path: &Path, drawn: &str, verbosity: &Verbosity) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|e| Failure::io(&folder.display().to_string(), &e))?;
     let mut file = AtomicFile::create(path)?;
     file.write_all(drawn.as_bytes()).map_err(|e| Failure::io(&path.display().to_string(), &e))?;
     file.commit()?;
-    manner.say(format!("wrote {}", path.display()));
+    verbosity.say(format!("wrote {}", path.display()));
     Ok(())
 }
 
 /// Shows a bench on a bar, and says each row when it is there.
 struct OnBar {
     bar: Bar,
-    manner: Manner,
+    verbosity: Verbosity,
     /// What is measured now, in words.
     task: Mutex<String>,
 }
@@ -216,7 +222,7 @@ impl Watch for OnBar {
         let error = row.mae10.map_or_else(String::new, |e| format!(" {e:.3}"));
         let failed = if row.error.is_empty() { String::new() } else { format!(" failed: {}", row.error) };
         let settings = if row.settings.is_empty() { String::new() } else { format!(" {}", row.settings) };
-        self.manner.say(format!(
+        self.verbosity.say(format!(
             "{} {} {}:{}{settings}, seed {}:{error}{failed} in {}",
             row.table,
             row.mask,

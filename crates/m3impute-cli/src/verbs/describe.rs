@@ -4,7 +4,7 @@ use crate::args::DescribeArgs;
 use crate::failure::Outcome;
 use crate::grid::{Cell, Grid, Look};
 use crate::table_io;
-use crate::terminal::{Manner, count, percent, plain, print, thousands};
+use crate::terminal::{Verbosity, count, percent, plain, print, thousands};
 use m3impute::{Kind, Table};
 use m3impute_io::Finding;
 use serde_json::json;
@@ -19,7 +19,7 @@ struct Pattern {
     rows: usize,
 }
 
-pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
+pub fn describe(args: &DescribeArgs, verbosity: &Verbosity) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
     let (table, findings) = (document.table(), document.findings());
@@ -50,13 +50,13 @@ pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
     let _ = writeln!(
         out,
         "{}: {}, {}, {} missing ({})\n",
-        manner.style(1, &input.name()),
+        verbosity.style(1, &input.name()),
         count(table.rows(), "row"),
         count(table.cols(), "column"),
         count(missing, "cell"),
         percent(missing, cells)
     );
-    out.push_str(&columns_table(table, findings, manner));
+    out.push_str(&columns_table(table, findings, verbosity));
     let incomplete: usize = patterns.iter().filter(|p| !p.columns.is_empty()).map(|p| p.rows).sum();
     if incomplete > 0 {
         let _ = writeln!(
@@ -77,13 +77,13 @@ pub fn describe(args: &DescribeArgs, manner: &Manner) -> Outcome {
     if !notes.is_empty() {
         out.push('\n');
         notes.iter().for_each(|note| {
-            let _ = writeln!(out, "{}: {note}", manner.style(33, "note"));
+            let _ = writeln!(out, "{}: {note}", verbosity.style(33, "note"));
         });
     }
     print(out)
 }
 
-fn columns_table(table: &Table, findings: &[Finding], manner: &Manner) -> String {
+fn columns_table(table: &Table, findings: &[Finding], verbosity: &Verbosity) -> String {
     let mut grid = Grid::new(["column", "kind", "missing", "", "", "values"]).right([2, 3]);
     for (j, finding) in findings.iter().enumerate() {
         let spec = &table.schema().columns()[j];
@@ -98,10 +98,10 @@ fn columns_table(table: &Table, findings: &[Finding], manner: &Manner) -> String
             values(finding).into(),
         ]);
     }
-    grid.text(manner)
+    grid.text(verbosity)
 }
 
-/// A column without holes fades; one that is missing for the most part stands out.
+/// A complete column fades; one that is missing for the most part stands out.
 fn look(missing: usize, rows: usize) -> Look {
     match missing {
         0 => Look::Dim,
@@ -114,7 +114,7 @@ fn look(missing: usize, rows: usize) -> Look {
 /// A column's values in a few words.
 fn values(finding: &Finding) -> String {
     if finding.kind == Kind::Datetime {
-        return finding.distinct.map_or_else(String::new, |d| count(d, "moment"));
+        return finding.distinct.map_or_else(String::new, |d| count(d, "timestamp"));
     }
     if let (Some(min), Some(max)) = (finding.min, finding.max) {
         return format!("{min} to {max}");

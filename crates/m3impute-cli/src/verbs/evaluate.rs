@@ -6,39 +6,18 @@ use crate::grid::{Cell, Grid, Look};
 use crate::memory::MemoryProbe;
 use crate::reports::{self, ReportFile};
 use crate::table_io;
-use crate::terminal::{Bar, Manner, bytes, count, print};
+use crate::terminal::{Bar, Verbosity, bytes, count, print};
 use m3impute::{Cancel, METHODS, MethodSpec, Progress, Table};
-use m3impute_eval::{Candidate, HolesFrom, Plan, ScaleBy, Spread, Summary, Watch};
+use m3impute_eval::{Candidate, HolesFrom, Plan, Row, ScaleBy, Spread, Summary, Watch};
 use m3impute_io::Input;
 use m3impute_report::{EvaluateFacts, Evaluated, Event};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
-    let specs: Vec<&'static MethodSpec> = if args.methods.is_empty() {
-        METHODS.iter().copied().filter(|spec| !spec.slow).collect()
-    } else {
-        args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?
-    };
-    let mut asides = Vec::new();
-    if args.methods.is_empty() {
-        let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
-        if !slow.is_empty() {
-            asides.push(format!("left out because they train for long: {}; `--methods` names them", slow.join(", ")));
-        }
-    }
-    asides.iter().for_each(|aside| manner.note(aside));
-    let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
-    if specs.len() > 1 && !settings.params.is_empty() {
-        return Err(Failure::usage("`--param` is for one method", "say `--methods NAME` with it"));
-    }
-    let methods: Vec<Candidate> =
-        specs.into_iter().map(|spec| Candidate { settings: settings.clone(), ..Candidate::new(spec) }).collect();
-    for candidate in &methods {
-        (candidate.spec.build)(&candidate.settings)?; // a wrong request fails before the work
-    }
-
+pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
+    let (methods, left_out) = candidates(args, verbosity)?;
+    let mut asides = Vec::from_iter(left_out);
     let input = match &args.truth {
         Some(name) => Input::parse(name),
         None => table_io::input(args.input.as_ref())?,
@@ -46,9 +25,9 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
     let others = [("input", reports::path_of(&input)), ("list of observed cells", args.observed.as_deref())];
     let report = ReportFile::open(args.report.as_deref(), &others)?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
-    table_io::say_findings(manner, document.findings());
+    table_io::say_findings(verbosity, document.findings());
     let (table, holes, aside) = holes(args, document.table().clone())?;
-    aside.iter().for_each(|aside| manner.note(aside));
+    aside.iter().for_each(|aside| verbosity.note(aside));
     asides.extend(aside);
     let plan = Plan {
         methods,
@@ -62,7 +41,7 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
         },
     };
     let started = Instant::now();
-    let bar = manner.bar();
+    let bar = verbosity.bar();
     let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), task: Mutex::default() });
     let rows = m3impute_eval::evaluate(&table, &plan, &MemoryProbe, cancel, &watch)?;
     bar.clear();
@@ -70,34 +49,60 @@ pub fn evaluate(args: &EvaluateArgs, manner: &Manner, cancel: &Cancel) -> Outcom
     if let Some(report) = report {
         let mechanism = match &plan.holes {
             HolesFrom::Mechanism { mechanism, .. } => mechanism.to_string(),
-            HolesFrom::Given(_) => "given holes".to_owned(),
+            HolesFrom::Given(_) => "given cells".to_owned(),
         };
-        let how = format!("{} on the same holes, seed {}", count(plan.methods.len(), "method"), args.run.seed);
+        let how = format!("{} on the same hidden cells, seed {}", count(plan.methods.len(), "method"), args.run.seed);
         let mut work = reports::work(&input, how, settings_of(args, &plan), document.findings(), started);
         work.events.extend(asides.into_iter().map(|what| Event { place: "comparison".to_owned(), what }));
         let evaluated = Evaluated { truth: &table, rows: &rows, summary: &summary, mechanism, work };
-        report.write(&EvaluateFacts::gather(evaluated).page(), manner)?;
+        report.write(&EvaluateFacts::gather(evaluated).page(), verbosity)?;
     }
     if args.json {
         return print(format!("{:#}\n", json!({"input": input.name(), "rows": rows, "summary": summary})));
     }
+    print(comparison(&input.name(), &plan, &rows, &summary, verbosity))
+}
+
+/// The methods to compare, set as they are asked for, and a note about those that are left out.
+fn candidates(args: &EvaluateArgs, verbosity: &Verbosity) -> Result<(Vec<Candidate>, Option<String>), Failure> {
+    let (specs, left_out): (Vec<&'static MethodSpec>, _) = if args.methods.is_empty() {
+        let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
+        let left_out = format!("left out because they are slow: {}; name them with `--methods`", slow.join(", "));
+        (METHODS.iter().copied().filter(|spec| !spec.slow).collect(), (!slow.is_empty()).then_some(left_out))
+    } else {
+        (args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?, None)
+    };
+    left_out.iter().for_each(|aside: &String| verbosity.note(aside));
+    let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
+    if specs.len() > 1 && !settings.params.is_empty() {
+        return Err(Failure::usage("`--param` is for one method", "name it with `--methods NAME`"));
+    }
+    let methods: Vec<Candidate> =
+        specs.into_iter().map(|spec| Candidate { settings: settings.clone(), ..Candidate::new(spec) }).collect();
+    for candidate in &methods {
+        (candidate.spec.build)(&candidate.settings)?; // a wrong request fails before the work
+    }
+    Ok((methods, left_out))
+}
+
+/// What a terminal shows of a comparison.
+fn comparison(input: &str, plan: &Plan, rows: &[Row], summary: &[Summary], verbosity: &Verbosity) -> String {
     let cells = rows.first().map_or(0, |r| r.cells);
     let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len().max(1) as f64;
     let what = match &plan.holes {
         HolesFrom::Mechanism { mechanism, repeats, .. } => format!("{mechanism}, {}", count(*repeats, "repeat")),
-        HolesFrom::Given(_) => "given holes".to_owned(),
+        HolesFrom::Given(_) => "given cells".to_owned(),
     };
-    let mut out =
-        format!("{}: {} hidden ({:.1} %), {what}\n\n", input.name(), count(cells, "known cell"), 100.0 * rate);
-    out.push_str(&summary_table(&summary, manner));
+    let mut out = format!("{input}: {} hidden ({:.1} %), {what}\n\n", count(cells, "known cell"), 100.0 * rate);
+    out.push_str(&summary_table(summary, verbosity));
     out.push_str("\nMAE and RMSE are of numbers, each column scaled to 0..1 by its range; accuracy is of levels.\n");
     out.push_str("Best first, by the mean of the ranks in MAE and accuracy.\n");
-    for row in &summary {
+    for row in summary {
         if let Some(error) = &row.error {
             out.push_str(&format!("{} failed: {error}\n", row.method));
         }
     }
-    print(out)
+    out
 }
 
 /// What a report says of the settings.
@@ -127,11 +132,15 @@ fn settings_of(args: &EvaluateArgs, plan: &Plan) -> Vec<(&'static str, String)> 
     settings
 }
 
-/// The table to score on, and the holes: made by a mechanism, or given. And what there is to say about that.
+/// The table to score on, and the hidden cells: drawn by a mechanism, or given. And a note about that.
 fn holes(args: &EvaluateArgs, table: Table) -> Result<(Table, HolesFrom, Option<String>), Failure> {
     let Some(path) = &args.observed else {
         let repeats = args.repeats as usize;
-        return Ok((table, HolesFrom::Mechanism { mechanism: args.mechanism, rate: args.rate, repeats }, None));
+        return Ok((
+            table,
+            HolesFrom::Mechanism { mechanism: args.hide.mechanism, rate: args.hide.rate, repeats },
+            None,
+        ));
     };
     let shown = m3impute_io::read_observed(path)?;
     let spare = table.schema().columns().get(shown.cols());
@@ -140,7 +149,7 @@ fn holes(args: &EvaluateArgs, table: Table) -> Result<(Table, HolesFrom, Option<
     Ok((truth, HolesFrom::Given(shown), aside))
 }
 
-fn summary_table(summary: &[Summary], manner: &Manner) -> String {
+fn summary_table(summary: &[Summary], verbosity: &Verbosity) -> String {
     let mut grid = Grid::new(["method", "preset", "MAE", "RMSE", "accuracy", "seconds", "memory"]);
     let figure = |spread: &Option<Spread>| match spread {
         Some(Spread { mean, deviation: Some(deviation) }) => format!("{mean:.4} ± {deviation:.4}"),
@@ -163,7 +172,7 @@ fn summary_table(summary: &[Summary], manner: &Manner) -> String {
             row.peak_bytes.map_or_else(|| "-".to_owned(), bytes).into(),
         ]);
     }
-    grid.text(manner)
+    grid.text(verbosity)
 }
 
 /// Shows a comparison on a bar: which method is at work, and how far it is.

@@ -4,28 +4,28 @@ use crate::args::FitArgs;
 use crate::failure::{Failure, Outcome};
 use crate::scores;
 use crate::table_io::{self, Target};
-use crate::terminal::{Manner, bytes, count};
+use crate::terminal::{Verbosity, bytes, count};
 use m3impute::{Cancel, Error};
 use std::time::Instant;
 
-pub fn fit(args: &FitArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let spec = m3impute::method(&args.method.method)?;
-    let method = (spec.build)(&table_io::settings(&args.method.tuning, args.fill.empty_columns))?;
+    let method = (spec.build)(&table_io::settings(&args.method.tuning, args.learn.fill.empty_columns))?;
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
     let target = Target::open(Some(&args.output), &input, false)?;
 
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
-    table_io::say_findings(manner, document.findings());
-    table_io::empty_columns(document.table(), args.fill.empty_columns)?;
+    let document = m3impute_io::read(&input, &table_io::read_options(&args.learn.read, Some(&args.learn.fill)))?;
+    table_io::say_findings(verbosity, document.findings());
+    table_io::empty_columns(document.table(), args.learn.fill.empty_columns)?;
 
     let started = Instant::now();
-    let bar = manner.bar();
-    let mut run = table_io::run(&args.run, &bar, cancel)?;
+    let bar = verbosity.bar();
+    let mut run = table_io::run(&args.learn.run, &bar, cancel)?;
     let fitted = inductive.fit(document.table(), &mut run)?;
     bar.clear();
-    fitted.notes().iter().for_each(|note| manner.note(note));
-    scores::say(&fitted.scores(), manner);
+    fitted.notes().iter().for_each(|note| verbosity.note(note));
+    scores::say(&fitted.scores(), verbosity);
 
     let mut file = fitted.to_file()?;
     file.header.reading =
@@ -37,8 +37,8 @@ pub fn fit(args: &FitArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         size = model.len() as u64;
         to.write_all(&model).map_err(|e| Failure::io(&args.output.display().to_string(), &e))
     })?;
-    manner.say(format!(
-        "learnt {} with `{}` in {:.1} s; wrote {} ({})",
+    verbosity.say(format!(
+        "fitted {} with `{}` in {:.1} s; wrote {} ({})",
         count(document.table().rows(), "row"),
         spec.name,
         started.elapsed().as_secs_f64(),

@@ -1,48 +1,41 @@
-//! `impute`: fill the holes of a table.
+//! `impute`: fill the missing cells of a table.
 
-use crate::args::{EmptyColumns, ImputeArgs};
-use crate::failure::Outcome;
+use crate::args::{EmptyColumns, ImputeArgs, LearnArgs};
+use crate::failure::{Failure, Outcome};
 use crate::reports::{self, ReportFile};
 use crate::scores;
 use crate::sureness::{self, Output};
 use crate::table_io;
-use crate::terminal::{Manner, count, percent};
-use m3impute::{Beliefs, Cancel, Error};
-use m3impute_io::{Change, DocumentWriter};
+use crate::terminal::{Verbosity, count, percent};
+use m3impute::{Beliefs, Cancel, Error, Imputation, MethodSpec, Run, Table};
+use m3impute_io::{Change, Document, DocumentWriter};
 use m3impute_report::{ImputeFacts, Imputed};
+use std::path::PathBuf;
 use std::time::Instant;
 
-pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
+    let LearnArgs { fill, read, run: run_args } = &args.learn;
     let spec = m3impute::method(&args.method.method)?;
-    let method = (spec.build)(&table_io::settings(&args.method.tuning, args.fill.empty_columns))?;
+    let method = (spec.build)(&table_io::settings(&args.method.tuning, fill.empty_columns))?;
     if args.sureness.is_asked() && !method.believes() {
         let preset = args.method.tuning.preset.as_deref().filter(|_| spec.distributions);
         let whose = preset.map_or_else(|| format!("`{}`", spec.name), |p| format!("preset `{p}` of `{}`", spec.name));
-        return Err(args.sureness.refused(&whose, "say `--method NAME`"));
+        return Err(args.sureness.refused(&whose, "choose one with `--method NAME`"));
     }
     let output = Output::open(&args.sureness, &args.to, &input, args.in_place)?;
     let others = [("input", reports::path_of(&input)), ("output", args.to.output.as_deref())];
     let report = ReportFile::open(args.report.as_deref(), &others)?;
 
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, Some(&args.fill)))?;
+    let document = m3impute_io::read(&input, &table_io::read_options(read, Some(fill)))?;
     let table = document.table();
-    let cells = table.rows() * table.cols();
-    let missing = cells - table.observed().count();
-    manner.say(format!(
-        "{}: {}, {}, {} missing ({})",
-        input.name(),
-        count(table.rows(), "row"),
-        count(table.cols(), "column"),
-        count(missing, "cell"),
-        percent(missing, cells)
-    ));
-    table_io::say_findings(manner, document.findings());
-    let empty = table_io::empty_columns(table, args.fill.empty_columns)?;
+    say_missing(&input.name(), table, verbosity);
+    table_io::say_findings(verbosity, document.findings());
+    let empty = table_io::empty_columns(table, fill.empty_columns)?;
 
     let started = Instant::now();
-    let bar = manner.bar();
-    let mut run = table_io::run(&args.run, &bar, cancel)?;
+    let bar = verbosity.bar();
+    let mut run = table_io::run(run_args, &bar, cancel)?;
     // A report shows distributions wherever there are some; the filled values are the same.
     let believing = args.sureness.is_asked() || (report.is_some() && method.believes());
     let (mut imputation, beliefs) = if believing {
@@ -52,54 +45,108 @@ pub fn impute(args: &ImputeArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
         (method.impute(table, &mut run)?, Beliefs::default())
     };
     bar.clear();
-    let filled = imputation.table.observed().count() - table.observed().count();
-    manner.say(format!(
-        "filled {} with `{}` (preset `{}`, seed {}) in {:.1} s",
-        count(filled, "cell"),
-        spec.name,
-        reports::preset(spec, &args.method.tuning),
-        args.run.seed,
-        started.elapsed().as_secs_f64()
-    ));
-    imputation.notes.iter().for_each(|note| manner.note(note));
-    table_io::say_fallbacks(manner, &imputation.fallbacks);
-    scores::say(&imputation.scores, manner);
+    say_filled(args, spec, table, &imputation, started, verbosity);
 
     imputation.table = args.sureness.filled(imputation.table, &beliefs);
     let page = report.as_ref().map(|_| {
-        let tuning = &args.method.tuning;
-        let how = format!("Filled by {}, preset {}, seed {}", spec.name, reports::preset(spec, tuning), args.run.seed);
-        let mut settings = reports::method_settings(spec, tuning);
-        settings.push(("Less suited to", spec.avoid.to_owned()));
-        settings.extend(reports::run_settings(&args.run, run.threads()));
+        let (how, settings) = described(args, spec, run.threads());
         let work = reports::work(&input, how, settings, document.findings(), started);
         let beliefs = believing.then_some(&beliefs);
         ImputeFacts::gather(Imputed { table, imputation: &imputation, beliefs, work }).page()
     });
-
-    let drop = if args.fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
-    let written = match output {
-        Output::Draws(draws) => draws.write(&args.to, document.format(), &drop, |writers| {
-            let draw = |number| beliefs.draw(&imputation.table, &mut run.rng("draw", number));
-            sureness::write_draws(writers, &document, draw)
-        })?,
-        Output::Table(target) => {
-            let filled = imputation.table;
-            let mut extras = args.sureness.columns(table, &filled, &beliefs, false);
-            sureness::name(&document, &mut extras, manner);
-            let format = target.format(&args.to, document.format());
-            let written = target.write(|to| {
-                let mut writer = DocumentWriter::new(Box::new(to), format, drop);
-                writer.write_with(&document, Change::Fill(&filled), &extras)?;
-                writer.finish()?;
-                Ok(())
-            })?;
-            Vec::from_iter(written)
-        }
-    };
-    sureness::say_written(&written, manner);
+    let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
+    let filled = Filled { document: &document, table: imputation.table, beliefs: &beliefs, drop };
+    let written = filled.write(args, output, &run, verbosity)?;
+    sureness::say_written(&written, verbosity);
     match (report, page) {
-        (Some(report), Some(page)) => report.write(&page, manner),
+        (Some(report), Some(page)) => report.write(&page, verbosity),
         _ => Ok(()),
+    }
+}
+
+/// Prints how large a table is, and how much of it is missing.
+fn say_missing(name: &str, table: &Table, verbosity: &Verbosity) {
+    let cells = table.rows() * table.cols();
+    let missing = cells - table.observed().count();
+    verbosity.say(format!(
+        "{name}: {}, {}, {} missing ({})",
+        count(table.rows(), "row"),
+        count(table.cols(), "column"),
+        count(missing, "cell"),
+        percent(missing, cells)
+    ));
+}
+
+/// Prints what was filled, how, and how well as far as that is known.
+fn say_filled(
+    args: &ImputeArgs,
+    spec: &MethodSpec,
+    table: &Table,
+    imputation: &Imputation,
+    started: Instant,
+    verbosity: &Verbosity,
+) {
+    let filled = imputation.table.observed().count() - table.observed().count();
+    verbosity.say(format!(
+        "filled {} with `{}` (preset `{}`, seed {}) in {:.1} s",
+        count(filled, "cell"),
+        spec.name,
+        reports::preset(spec, &args.method.tuning),
+        args.learn.run.seed,
+        started.elapsed().as_secs_f64()
+    ));
+    imputation.notes.iter().for_each(|note| verbosity.note(note));
+    table_io::say_fallbacks(verbosity, &imputation.fallbacks);
+    scores::say(&imputation.scores, verbosity);
+}
+
+/// How cells were filled, for the report: a line, and the settings.
+fn described(args: &ImputeArgs, spec: &MethodSpec, threads: usize) -> (String, Vec<(&'static str, String)>) {
+    let (tuning, run) = (&args.method.tuning, &args.learn.run);
+    let how = format!("Imputed by {}, preset {}, seed {}", spec.name, reports::preset(spec, tuning), run.seed);
+    let mut settings = reports::method_settings(spec, tuning);
+    settings.push(("Less suited to", spec.avoid.to_owned()));
+    settings.extend(reports::run_settings(run, threads));
+    (how, settings)
+}
+
+/// What is written.
+struct Filled<'a> {
+    document: &'a Document,
+    table: Table,
+    beliefs: &'a Beliefs,
+    /// Columns that are left out.
+    drop: Vec<String>,
+}
+
+impl Filled<'_> {
+    /// Writes the filled table with its further columns, or completed tables drawn from the distributions; returns
+    /// where to.
+    fn write(
+        self,
+        args: &ImputeArgs,
+        output: Output,
+        run: &Run,
+        verbosity: &Verbosity,
+    ) -> Result<Vec<PathBuf>, Failure> {
+        let Filled { document, table, beliefs, drop } = self;
+        match output {
+            Output::Draws(draws) => draws.write(&args.to, document.format(), &drop, |writers| {
+                let draw = |number| beliefs.draw(&table, &mut run.rng("draw", number));
+                sureness::write_draws(writers, document, draw)
+            }),
+            Output::Table(target) => {
+                let mut extras = args.sureness.columns(document.table(), &table, beliefs, false);
+                sureness::name(document, &mut extras, verbosity);
+                let format = target.format(&args.to, document.format());
+                let written = target.write(|to| {
+                    let mut writer = DocumentWriter::new(Box::new(to), format, drop);
+                    writer.write_with(document, Change::Fill(&table), &extras)?;
+                    writer.finish()?;
+                    Ok(())
+                })?;
+                Ok(Vec::from_iter(written))
+            }
+        }
     }
 }

@@ -4,11 +4,11 @@ use super::transform::read_model;
 use crate::args::InfoArgs;
 use crate::failure::Outcome;
 use crate::scores;
-use crate::terminal::{Manner, bytes, count, print, thousands};
+use crate::terminal::{Verbosity, bytes, count, print, thousands};
 use m3impute::{ColumnScore, Role, Tensor};
 use serde_json::json;
 
-pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
+pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
     let file = read_model(&args.model)?;
     let fitted = m3impute::load_file(&file)?; // a file whose tensors do not fit is not described as if it were whole
     let scores = fitted.scores();
@@ -30,10 +30,10 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
         out.push_str(&text);
         out.push('\n');
     };
-    line(format!("{}  {}", manner.style(1, &args.model.display().to_string()), bytes(size)));
+    line(format!("{}  {}", verbosity.style(1, &args.model.display().to_string()), bytes(size)));
     line(format!("method       {} (written by m3impute {}, format {})", header.method, header.version, header.format));
     let columns = count(header.encoder.schema().len(), "column");
-    line(format!("learnt from  {}, {columns}, fingerprint {}", count(header.rows, "row"), header.fingerprint));
+    line(format!("fitted to    {}, {columns}, fingerprint {}", count(header.rows, "row"), header.fingerprint));
     line(format!("holds        {} numbers in {}", thousands(numbers), count(file.tensors.len(), "tensor")));
     if let Some(params) = header.params.as_object().filter(|p| !p.is_empty()) {
         let said: Vec<String> = params
@@ -43,24 +43,27 @@ pub fn info(args: &InfoArgs, manner: &Manner) -> Outcome {
         line(format!("parameters   {}", said.join(" ").replace('"', "")));
     }
     if fitted.believes() {
-        line("knows        a distribution for every hole (--interval, --probabilities, --draws)".to_owned());
+        line("predicts     a distribution for every missing cell (--interval, --probabilities, --draws)".to_owned());
     }
     line("columns".to_owned());
     for column in header.encoder.schema().columns() {
         let role = match column.role {
-            Role::Fill if column.kind.is_opaque() => "passed through",
+            Role::Fill if column.kind.is_opaque() => "neither filled nor used",
             Role::Fill => "filled",
-            Role::Predict => "helps, keeps its holes",
-            Role::Ignore => "passed through",
+            Role::Predict => "predictor, not filled",
+            Role::Ignore => "neither filled nor used",
         };
         let levels =
             if column.levels.is_empty() { String::new() } else { format!(", {}", count(column.levels.len(), "level")) };
         line(format!("  {:<24} {}{levels}, {role}", column.name, column.kind));
     }
     if !scores.is_empty() {
-        line(format!("errors on held-out cells ({}), beside those of the typical value", scores::summary(&scores)));
+        line(format!(
+            "validation error on held-out cells ({}), and that of the median/mode baseline",
+            scores::summary(&scores)
+        ));
         let all: Vec<&ColumnScore> = scores.iter().collect();
-        scores::table(&all, manner).lines().for_each(|row| line(format!(" {row}")));
+        scores::table(&all, verbosity).lines().for_each(|row| line(format!(" {row}")));
         scores::remarks(&scores).into_iter().for_each(|remark| line(format!("note: {remark}")));
     }
     header.notes.iter().for_each(|note| line(format!("note: {note}")));

@@ -2,12 +2,12 @@
 
 use crate::args::MethodsArgs;
 use crate::failure::Outcome;
-use crate::terminal::{Manner, print};
+use crate::terminal::{Verbosity, print};
 use m3impute::{METHODS, MethodSpec};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-pub fn methods(args: &MethodsArgs, manner: &Manner) -> Outcome {
+pub fn methods(args: &MethodsArgs, verbosity: &Verbosity) -> Outcome {
     let chosen: Vec<&MethodSpec> = match &args.name {
         Some(name) => vec![m3impute::method(name)?],
         None => METHODS.to_vec(),
@@ -23,7 +23,7 @@ pub fn methods(args: &MethodsArgs, manner: &Manner) -> Outcome {
             _ if spec.slow => " (slow)",
             _ => "",
         };
-        let _ = writeln!(out, "{}{remark}", manner.style(1, spec.name));
+        let _ = writeln!(out, "{}{remark}", verbosity.style(1, spec.name));
         let _ = writeln!(out, "  {}", spec.summary);
         if args.name.is_some() {
             describe(spec, &mut out);

@@ -4,7 +4,7 @@ use crate::args::TransformArgs;
 use crate::failure::{Failure, Outcome};
 use crate::sureness::{self, Output};
 use crate::table_io;
-use crate::terminal::{Manner, count};
+use crate::terminal::{Verbosity, count};
 use m3impute::{Beliefs, Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, Run, Table};
 use m3impute_io::{Change, ChunkReader, Document, DocumentWriter, ReadOptions, Reading};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub fn read_model(path: &Path) -> Result<ModelFile, Failure> {
     ModelFile::read(&bytes).map_err(|e| Failure::from(e).at(path))
 }
 
-pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outcome {
+pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let file = read_model(&args.model)?;
     let fitted = m3impute::load_file(&file).map_err(|e| Failure::from(e).at(&args.model))?;
@@ -34,7 +34,7 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
         infinities: table_io::infinities(args.inf),
         ..ReadOptions::default()
     };
-    let bar = manner.bar();
+    let bar = verbosity.bar();
     let mut run = table_io::run(&args.run, &bar, cancel)?;
     let mut chunks = m3impute_io::open_chunks(&input, &options, &reading, fitted.schema(), args.chunk)?;
     let input_format = chunks.format();
@@ -55,9 +55,9 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
                 work.each(&mut chunks, &mut run, asked, |document, filled, beliefs, _| {
                     let filled = args.sureness.filled(filled, &beliefs);
                     let mut extras = args.sureness.columns(document.table(), &filled, &beliefs, true);
-                    // Every chunk has the same names: what there is to say of them is said once.
-                    let quiet = Manner::quiet();
-                    sureness::name(document, &mut extras, if said { &quiet } else { manner });
+                    // Every chunk has the same names: notes about them are printed once.
+                    let quiet = Verbosity::quiet();
+                    sureness::name(document, &mut extras, if said { &quiet } else { verbosity });
                     said = true;
                     Ok(writer.write_with(document, Change::Fill(&filled), &extras)?)
                 })?;
@@ -69,14 +69,14 @@ pub fn transform(args: &TransformArgs, manner: &Manner, cancel: &Cancel) -> Outc
     };
     bar.clear();
     let Work { rows, fallbacks, .. } = work;
-    table_io::say_findings(manner, chunks.findings());
-    table_io::say_fallbacks(manner, &fallbacks);
-    // Levels that training never saw are unknown to the model, but they are no holes.
+    table_io::say_findings(verbosity, chunks.findings());
+    table_io::say_fallbacks(verbosity, &fallbacks);
+    // Levels that training never saw are unknown to the model, but they are not missing.
     let holes: usize = chunks.findings().iter().map(|f| f.missing).sum();
     let left: usize = fallbacks.iter().filter(|f| f.is_left()).map(|f| f.cells).sum();
     let filled = holes.saturating_sub(left);
-    manner.say(format!("filled {} in {} with `{}`", count(filled, "cell"), count(rows, "row"), file.header.method));
-    sureness::say_written(&written, manner);
+    verbosity.say(format!("filled {} in {} with `{}`", count(filled, "cell"), count(rows, "row"), file.header.method));
+    sureness::say_written(&written, verbosity);
     Ok(())
 }
 
@@ -88,7 +88,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Fills every chunk and hands it on, with what is believed of its holes where that is asked.
+    /// Fills every chunk and hands it on, with the predictive distributions of its missing cells where they are asked
+    /// for.
     fn each(
         &mut self,
         chunks: &mut ChunkReader,
@@ -121,7 +122,7 @@ impl Work<'_> {
     }
 }
 
-/// The same thing said of several chunks is said once.
+/// The same note about several chunks is printed once.
 fn add_up(all: &mut Vec<Fallback>, more: Vec<Fallback>) {
     for fallback in more {
         match all.iter_mut().find(|f| f.column == fallback.column && f.reason == fallback.reason) {

@@ -76,7 +76,7 @@ fn transform_adds_the_same_columns_to_every_chunk() {
     assert_eq!(folder.read("all.csv"), folder.read("few.csv"));
     let all = folder.text("all.csv");
     let header = rows(&all)[0].join(",");
-    // Columns that were complete may have holes in another chunk.
+    // Columns that were complete may have missing cells in another chunk.
     for name in ["year_lower", "year_upper", "species_p_Adelie", "island_p_Dream", "sex_p_male"] {
         assert!(header.contains(name), "{header}");
     }
@@ -168,9 +168,9 @@ fn what_cannot_be_answered_is_refused_before_any_work() {
 fn the_card_of_a_model_says_how_good_it_is() {
     let folder = Folder::with("penguins.csv", penguins());
     let ran = folder.run(&with_quick(&["fit", "penguins.csv", "-o", "model.m3"])).done();
-    assert!(ran.err.contains("errors on held-out cells") && ran.err.contains("body_mass_g"), "{}", ran.err);
+    assert!(ran.err.contains("validation error on held-out cells") && ran.err.contains("body_mass_g"), "{}", ran.err);
     let card = folder.run(&["info", "model.m3"]).done().out;
-    for word in ["344 rows, 8 columns", "typical", "best alone", "mixed of", "log loss", "networks"] {
+    for word in ["344 rows, 8 columns", "baseline", "best single model", "ensemble", "log loss", "networks"] {
         assert!(card.contains(word), "expected `{word}` in {card}");
     }
     let json: serde_json::Value =
@@ -181,6 +181,6 @@ fn the_card_of_a_model_says_how_good_it_is() {
     assert!(mass["error"].as_f64().unwrap() < mass["typical"].as_f64().unwrap(), "{mass:#}");
     assert_eq!((json["distributions"].as_bool(), mass["measure"].as_str()), (Some(true), Some("absolute_error")));
     let filled = folder.run(&with_quick(&["impute", "penguins.csv", "-o", "filled.csv"])).done();
-    assert!(filled.err.contains("errors on held-out cells"), "{}", filled.err);
+    assert!(filled.err.contains("validation error on held-out cells"), "{}", filled.err);
     assert!(folder.run(&["info", "model.m3"]).done().out == card);
 }

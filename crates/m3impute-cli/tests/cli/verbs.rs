@@ -24,7 +24,7 @@ fn cells(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn impute_fills_every_hole_and_touches_nothing_else() {
+fn impute_fills_every_missing_cell_and_touches_nothing_else() {
     let folder = Folder::with("penguins.csv", penguins());
     for method in ["mean", "median", "mode", "knn", "mice", "svd", "softimpute", "missforest", "hyperimpute"] {
         folder.run(&["impute", "penguins.csv", "-o", "filled.csv", "--method", method]).done();
@@ -112,7 +112,7 @@ fn ampute_hides_the_share_that_is_asked_for() {
 }
 
 #[test]
-fn evaluate_ranks_methods_on_the_same_holes() {
+fn evaluate_ranks_methods_on_the_same_hidden_cells() {
     let folder = Folder::with("penguins.csv", penguins());
     let arguments = ["evaluate", "penguins.csv", "--methods", "mean,knn", "--repeats", "2", "--json"];
     let json: serde_json::Value = serde_json::from_str(&folder.run(&arguments).done().out).unwrap();
@@ -128,14 +128,14 @@ fn evaluate_ranks_methods_on_the_same_holes() {
 fn evaluate_leaves_out_what_trains_for_long_unless_it_is_named() {
     let folder = Folder::with("in.csv", "a,b\n1,2\n2,4\n3,6\n4,8\n5,10\n6,12\n7,14\n8,16\n");
     let ran = folder.run(&["evaluate", "in.csv", "--repeats", "1"]).done();
-    assert!(ran.err.contains("left out because they train for long: ") && ran.err.contains("`grape`"), "{}", ran.err);
+    assert!(ran.err.contains("left out because they are slow: ") && ran.err.contains("`grape`"), "{}", ran.err);
     assert!(ran.out.contains("m3") && ran.out.contains("missforest") && !ran.out.contains("grape"), "{}", ran.out);
     let named = ["evaluate", "in.csv", "--repeats", "1", "--methods", "grape", "--param", "epochs=2"];
     assert!(folder.run(&named).done().out.contains("grape"));
 }
 
 #[test]
-fn evaluate_scores_on_given_holes() {
+fn evaluate_scores_on_given_cells() {
     let folder = Folder::with("full.csv", "a,b,y\n0,1,9\n1,2,9\n2,3,9\n4,4,9\n");
     folder.write("observed.txt", "11\n01\n11\n10\n");
     let arguments = [
@@ -157,7 +157,7 @@ fn evaluate_scores_on_given_holes() {
 }
 
 #[test]
-fn describe_tells_kinds_holes_and_tokens() {
+fn describe_tells_kinds_missing_cells_and_tokens() {
     let folder = Folder::with("penguins.csv", penguins());
     let text = folder.run(&["describe", "penguins.csv"]).done().out;
     for word in

@@ -34,14 +34,14 @@ pub(super) struct Penalties {
 /// The networks.
 #[derive(Debug)]
 pub(super) struct Network {
-    /// The inputs that had holes. // [q]
+    /// The inputs that had missing values. // [q]
     pub(super) holed: Vec<usize>,
     /// Hidden units, `h`.
     pub(super) width: usize,
     inputs: usize,
-    /// One where a network may look at an input: not at its own column. // [d h, w]
+    /// One where a network may use an input: not its own column. // [d h, w]
     may: Arc<Matrix>,
-    /// Picks the inputs with holes. // [w, q]
+    /// Picks the inputs with missing values. // [w, q]
     picks: Arc<Matrix>,
     /// The network that each row of the first weight belongs to.
     of_network: Arc<Index>,
@@ -144,7 +144,7 @@ impl Network {
         Network { holed, width: h, inputs: w, may: Arc::new(may), picks: Arc::new(picks), of_network, weights }
     }
 
-    /// What the first `d` networks, whose weights are given, make of `x` `[b, w]`: `[b, d]`.
+    /// The outputs of the first `d` networks, whose weights are given, for `x` `[b, w]`: `[b, d]`.
     fn apply(&self, tape: &mut Tape, weights: Layers<Var>, x: Var, d: usize) -> Var {
         let (b, h) = (tape.shape(x).0, self.width);
         let hidden = tape.linear(x, weights.first, Some(weights.first_bias), Activation::Elu); // [b, d h]
@@ -159,7 +159,7 @@ impl Network {
         tape.affine(&[Term::Rows(out), Term::Row(weights.last_bias)], Activation::None)
     }
 
-    /// What is predicted of completed rows `x` `[n, w]`: `[n, w]`.
+    /// The predictions for completed rows `x` `[n, w]`: `[n, w]`.
     pub(super) fn predict(&self, params: &Params, x: &Matrix) -> Matrix {
         let (n, w, h) = (x.rows(), self.inputs, self.width);
         let ids = self.weights;
@@ -179,8 +179,8 @@ impl Network {
             tape.reset();
             let weights = weights.each_ref().map(|w| tape.constant_shared(w));
             let x = tape.constant_with(x.len() / w, w, |to| to.copy_from_slice(x));
-            let said = self.apply(tape, weights, x, w); // [rows, w]
-            out.copy_from_slice(tape.value(said).as_slice());
+            let predicted = self.apply(tape, weights, x, w); // [rows, w]
+            out.copy_from_slice(tape.value(predicted).as_slice());
         };
         let mut out = vec![0.0; n * w];
         // A thread a part: what a part needs stays in the cache of its processor.
@@ -189,8 +189,8 @@ impl Network {
         Matrix::from_vec(n, w, out).expect("a prediction for each cell")
     }
 
-    /// What all networks make of completed rows `x` `[b, w]`: `[b, d]`.
-    pub(super) fn say(&self, tape: &mut Tape, params: &Params, x: Matrix) -> Var {
+    /// The outputs of all networks for completed rows `x` `[b, w]`: `[b, d]`.
+    pub(super) fn outputs(&self, tape: &mut Tape, params: &Params, x: Matrix) -> Var {
         let ids = self.weights;
         let weights = Layers {
             first: self.first(tape, params),
@@ -204,19 +204,19 @@ impl Network {
         self.apply(tape, weights, x, self.inputs + self.holed.len())
     }
 
-    /// The first weights without those that look at their own column. // [d h, w]
+    /// The first weights without those of a network's own column. // [d h, w]
     fn first(&self, tape: &mut Tape, params: &Params) -> Var {
         let first = tape.param(params, self.weights.first);
         let may = tape.constant_shared(&self.may);
         tape.mul(first, may)
     }
 
-    /// The loss of a batch of which the networks have said this, `[b, d]`.
-    pub(super) fn loss(&self, tape: &mut Tape, params: &Params, said: Var, batch: Batch, weigh: Penalties) -> Var {
+    /// The loss of a batch for which the networks have these outputs, `[b, d]`.
+    pub(super) fn loss(&self, tape: &mut Tape, params: &Params, output: Var, batch: Batch, weigh: Penalties) -> Var {
         let (b, w, q) = (batch.x.rows(), self.inputs, self.holed.len());
         let first = self.first(tape, params);
         let (x, observed) = (tape.constant(batch.x), tape.constant(batch.observed));
-        let values = tape.slice_cols(said, 0, w); // [b, w]
+        let values = tape.slice_cols(output, 0, w); // [b, w]
         let error = tape.sub(x, values);
         let error = tape.mul(error, observed);
         let error = tape.square(error);
@@ -243,14 +243,14 @@ impl Network {
             return loss;
         }
 
-        let chances = tape.slice_cols(said, w, w + q); // [b, q]
+        let chances = tape.slice_cols(output, w, w + q); // [b, q]
         let present = Matrix::from_fn(b, q, |i, j| batch.present.get(i, self.holed[j]));
         let present = tape.constant(present);
         let surprise = tape.bce_with_logits(chances, present);
         let surprise = tape.scale(surprise, q as f32);
         loss = tape.add(loss, surprise);
 
-        // Observed means, weighed by how likely they were to be observed, against predicted ones.
+        // Observed means, with inverse-probability weights, against predicted ones.
         let picks = tape.constant_shared(&self.picks);
         let [values, x, observed] =
             [values, x, observed].map(|v| tape.affine(&[Term::Product(v, picks)], Activation::None)); // [b, q]
@@ -284,8 +284,8 @@ mod tests {
     fn no_network_sees_its_own_column() {
         let (mut params, mut rng) = (Params::new(), ChaCha8Rng::seed_from_u64(1));
         let network = Network::new(&mut params, &Inputs::of_numbers(3), vec![0, 2], 4, &mut rng);
-        let say = |x: [f32; 3]| network.predict(&params, &Matrix::from_rows(&[x]));
-        let (one, two) = (say([1.0, 2.0, 3.0]), say([9.0, 2.0, 3.0]));
+        let predict = |x: [f32; 3]| network.predict(&params, &Matrix::from_rows(&[x]));
+        let (one, two) = (predict([1.0, 2.0, 3.0]), predict([9.0, 2.0, 3.0]));
         assert_eq!(one.get(0, 0), two.get(0, 0));
         assert_ne!(one.get(0, 1), two.get(0, 1));
     }
@@ -295,14 +295,14 @@ mod tests {
         let (mut params, mut rng) = (Params::new(), ChaCha8Rng::seed_from_u64(1));
         let network = Network::new(&mut params, &Inputs::of_numbers(2), Vec::new(), 3, &mut rng);
         let x = Matrix::from_rows(&[[0.5, -1.0], [2.0, 0.25]]);
-        let said = network.predict(&params, &x);
-        let squares: f32 = said.as_slice().iter().zip(x.as_slice()).map(|(s, x)| (s - x) * (s - x)).sum();
+        let predicted = network.predict(&params, &x);
+        let squares: f32 = predicted.as_slice().iter().zip(x.as_slice()).map(|(s, x)| (s - x) * (s - x)).sum();
         let seen = Matrix::full(2, 2, 1.0);
         let batch = Batch { x, observed: seen.clone(), present: seen };
         let weigh = Penalties { lambda: 10.0, beta: 0.0, moments: 0.0, all_rows: false };
         let mut tape = Tape::new();
-        let said = network.say(&mut tape, &params, batch.x.clone());
-        let loss = network.loss(&mut tape, &params, said, batch, weigh);
+        let output = network.outputs(&mut tape, &params, batch.x.clone());
+        let loss = network.loss(&mut tape, &params, output, batch, weigh);
         // The weights are so small that cycles weigh nothing beside the error.
         assert!((tape.scalar(loss) / squares - 10.5).abs() < 0.05, "{} {squares}", tape.scalar(loss));
     }

@@ -1,4 +1,4 @@
-//! Batches with their holes filled or cells hidden: the same types, untouched cells bit for bit.
+//! Batches with missing cells filled or cells hidden: the same types, untouched cells bit for bit.
 
 use super::columns::{Sort, dictionary, per_second, sort_of, text_at};
 use super::read::ArrowSource;
@@ -161,7 +161,7 @@ impl Fills<'_> {
         spec.levels.get(value as usize).is_some_and(|l| l == "true")
     }
 
-    /// The seconds of a filled moment; of a level, those of its text.
+    /// The seconds of a filled timestamp; of a level, those of its text.
     fn seconds(&self, row: usize) -> f64 {
         let spec = &self.filled.schema().columns()[self.col];
         let value = self.filled.number(row, self.col);

@@ -21,11 +21,11 @@ pub(crate) enum Sort {
     Text,
     /// Text by way of a dictionary.
     Category,
-    /// Days or moments.
-    Moment,
-    /// Lengths of time, counted in the units of their type.
+    /// Days or timestamps.
+    Timestamp,
+    /// Durations, counted in the units of their type.
     Span,
-    /// Anything else: passed through.
+    /// Anything else: left as it is.
     Other,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn sort_of(data_type: &DataType) -> Sort {
         DataType::Boolean => Sort::Flag,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Sort::Text,
         DataType::Dictionary(_, values) if sort_of(values) == Sort::Text => Sort::Category,
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => Sort::Moment,
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => Sort::Timestamp,
         DataType::Duration(_) => Sort::Span,
         _ => Sort::Other,
     }
@@ -59,8 +59,8 @@ pub(crate) fn per_second(unit: TimeUnit) -> f64 {
     }
 }
 
-/// Shows each value as a number: whole numbers and fractions as they are, flags as 0 and 1, moments in seconds since
-/// 1970, lengths of time in their units; `None` where there is none.
+/// Shows each value as a number: whole numbers and fractions as they are, flags as 0 and 1, timestamps in seconds since
+/// 1970, durations in their units; `None` where there is none.
 pub(crate) fn each_number(array: &dyn Array, mut see: impl FnMut(Option<f64>)) {
     fn run<T: ArrowPrimitiveType>(array: &dyn Array, to: impl Fn(T::Native) -> f64, see: &mut impl FnMut(Option<f64>)) {
         let array = array.as_primitive::<T>();
@@ -185,7 +185,7 @@ impl Cells for Written {
     }
 }
 
-/// The values of an array as texts that name them exactly. Moments show as much time as `step` needs.
+/// The values of an array as texts that name them exactly. Timestamps show as much time as `step` needs.
 pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
     macro_rules! exactly {
         ($type:ty) => {
@@ -224,7 +224,7 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
             let array = array.as_primitive::<Decimal256Type>();
             (0..array.len()).map(|i| (!array.is_null(i)).then(|| array.value_as_string(i))).collect()
         }
-        data_type if sort_of(data_type) == Sort::Moment => {
+        data_type if sort_of(data_type) == Sort::Timestamp => {
             let zoned = matches!(data_type, DataType::Timestamp(_, Some(_)));
             let mut format = iso(step);
             if let (true, Some(time)) = (zoned, &mut format.time) {
@@ -247,7 +247,7 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
     }
 }
 
-/// The longest of some usual steps of which all moments of a column are multiples.
+/// The longest of some usual steps of which all timestamps of a column are multiples.
 pub(crate) fn step_of(arrays: &[ArrayRef]) -> f64 {
     const STEPS: [f64; 5] = [86_400.0, 60.0, 1.0, 1e-3, 1e-6];
     let (mut at, mut any) = (0, false);

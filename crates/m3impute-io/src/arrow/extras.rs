@@ -38,8 +38,8 @@ pub(crate) fn with_extras(
         .collect()
 }
 
-/// Moments keep to the type of their column, levels are text, all else is a number that need not be whole: chunks of one
-/// file have the same types whatever they hold.
+/// Timestamps keep to the type of their column, levels are text, all else is a number that need not be whole: chunks of
+/// one file have the same types whatever they hold.
 fn array_of(document: &Document, extra: &ExtraColumn, values: &[Option<f64>]) -> ArrayRef {
     let spec = &document.table.schema().columns()[extra.of];
     match (extra.manner, spec.kind) {
@@ -59,11 +59,11 @@ fn array_of(document: &Document, extra: &ExtraColumn, values: &[Option<f64>]) ->
     }
 }
 
-/// The zone in which a column shows its moments.
+/// The zone in which a column shows its timestamps.
 fn zone_of(document: &Document, col: usize) -> Option<Arc<str>> {
     match &document.source {
         Source::Text(_) => {
-            let time = document.reading.columns[col].moment.and_then(|m| m.time);
+            let time = document.reading.columns[col].timestamp.and_then(|m| m.time);
             time.filter(|t| t.zone != Zone::None).map(|_| Arc::from("UTC"))
         }
         Source::Arrow(source) => match source.schema.field(source.fields[col]?).data_type() {

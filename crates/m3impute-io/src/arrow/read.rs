@@ -4,7 +4,6 @@ use super::columns::{Sort, Texts, Written, each_number, is_beyond, sort_of, step
 use super::files::Batches;
 use crate::cells::Trouble;
 use crate::column::{ReadColumn, read_column};
-use crate::csv::match_columns;
 use crate::document::{Document, Source, finish_inferred};
 use crate::error::{Error, Result, Spot};
 use crate::findings::Finding;
@@ -13,6 +12,7 @@ use crate::infer::{Inferred, Wish, in_order, infer, is_id};
 use crate::input::{Input, Started};
 use crate::na::Missing;
 use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
+use crate::training::AsInTraining;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, SchemaRef};
@@ -71,7 +71,8 @@ pub fn document_as_in(
     let Some(arrow) = batches.first().map(RecordBatch::schema) else {
         return Err(Error::Empty { file: "table".to_owned() });
     };
-    Plan::new("table", &arrow, Origin::Memory, options, reading, schema)?.document(arrow, batches, 0)
+    let how = AsInTraining { options, training: reading, schema };
+    Plan::new("table", &arrow, Origin::Memory, how)?.document(arrow, batches, 0)
 }
 
 fn names_of(file: &str, schema: &SchemaRef) -> Result<Vec<String>> {
@@ -107,7 +108,8 @@ pub(crate) fn document_of(
         let inferred = infer_column(&arrays, schema.field(j), wish).map_err(|t| place.error(t))?;
         let ignored = options.ignore.iter().any(|n| n == wish.name);
         let infinities = if ignored { Infinities::Missing } else { options.infinities };
-        let read = read_arrays(&arrays, rows, &inferred.spec, &inferred.reading, infinities, &place)?;
+        let (spec, reading) = (&inferred.spec, &inferred.reading);
+        let read = read_arrays(&Arrays { arrays: &arrays, rows, spec, reading, infinities, place })?;
         let (spec, reading, column) = finish_inferred(inferred, read, options);
         specs.push(spec);
         readings.push(reading);
@@ -152,6 +154,7 @@ fn assemble(
 }
 
 /// Where a column stands, for errors.
+#[derive(Clone, Copy)]
 struct Where<'a> {
     file: &'a str,
     column: &'a str,
@@ -211,7 +214,7 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
             inferred.spec.levels = vec!["false".to_owned(), "true".to_owned()];
             Ok(inferred)
         }
-        (Sort::Moment, None | Some(Kind::Datetime)) => {
+        (Sort::Timestamp, None | Some(Kind::Datetime)) => {
             let mut inferred = plain(Kind::Datetime, asked);
             inferred.spec.step = step_of(arrays);
             Ok(inferred)
@@ -270,15 +273,19 @@ fn dictionary_levels(arrays: &[ArrayRef]) -> Vec<String> {
     levels
 }
 
-/// Reads the arrays of a column as its spec says.
-fn read_arrays(
-    arrays: &[ArrayRef],
+/// The arrays of a column, and how they are read.
+struct Arrays<'a> {
+    arrays: &'a [ArrayRef],
     rows: usize,
-    spec: &ColumnSpec,
-    reading: &ColumnReading,
+    spec: &'a ColumnSpec,
+    reading: &'a ColumnReading,
     infinities: Infinities,
-    place: &Where<'_>,
-) -> Result<ReadColumn> {
+    place: Where<'a>,
+}
+
+/// Reads the arrays of a column as its spec says.
+fn read_arrays(of: &Arrays<'_>) -> Result<ReadColumn> {
+    let Arrays { arrays, rows, spec, reading, infinities, place } = *of;
     let Some(first) = arrays.first() else { return Ok(ReadColumn::absent(spec, rows)) };
     let sort = sort_of(first.data_type());
     let kind = spec.kind;
@@ -290,17 +297,15 @@ fn read_arrays(
         }
         _ if kind.is_opaque() => Ok(read_opaque(arrays, rows, spec)),
         Sort::Other => Err(place.type_error(kind, first.data_type())),
-        Sort::Flag if kind == Kind::Boolean && spec.levels.len() == 2 => {
-            read_numbers(arrays, rows, spec, reading, infinities, place)
-        }
+        Sort::Flag if kind == Kind::Boolean && spec.levels.len() == 2 => read_numbers(of),
         _ if kind.has_levels() => {
             as_text(&Written::of(arrays, if spec.step > 0.0 { spec.step } else { step_of(arrays) }))
         }
-        Sort::Moment if kind != Kind::Datetime => Err(place.type_error(kind, first.data_type())),
+        Sort::Timestamp if kind != Kind::Datetime => Err(place.type_error(kind, first.data_type())),
         Sort::Whole | Sort::Fraction | Sort::Flag | Sort::Span if kind == Kind::Datetime => {
             Err(place.type_error(kind, first.data_type()))
         }
-        _ => read_numbers(arrays, rows, spec, reading, infinities, place),
+        _ => read_numbers(of),
     }
 }
 
@@ -321,15 +326,9 @@ fn read_opaque(arrays: &[ArrayRef], rows: usize, spec: &ColumnSpec) -> ReadColum
     ReadColumn { column: Column::opaque(observed), holes, finding }
 }
 
-/// Numbers, moments in seconds, or flags as codes.
-fn read_numbers(
-    arrays: &[ArrayRef],
-    rows: usize,
-    spec: &ColumnSpec,
-    reading: &ColumnReading,
-    infinities: Infinities,
-    place: &Where<'_>,
-) -> Result<ReadColumn> {
+/// Numbers, timestamps in seconds, or flags as codes.
+fn read_numbers(of: &Arrays<'_>) -> Result<ReadColumn> {
+    let Arrays { arrays, rows, spec, reading, infinities, place } = *of;
     let missing = Missing::new(Some(&[]), &reading.na, true);
     let mut finding = Finding::new(&spec.name, spec.kind, "as in training");
     let mut values = Vec::with_capacity(rows);
@@ -380,27 +379,18 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(
-        file: &str,
-        arrow: &SchemaRef,
-        origin: Origin,
-        options: &ReadOptions,
-        training: &Reading,
-        schema: &Schema,
-    ) -> Result<Plan> {
+    fn new(file: &str, arrow: &SchemaRef, origin: Origin, how: AsInTraining<'_>) -> Result<Plan> {
         let names = names_of(file, arrow)?;
-        options.check_names(file, &names)?;
-        let fields = match_columns(file, schema, &names)?;
-        let asked = [training.infinities, options.infinities].contains(&Infinities::Missing);
+        let fields = how.fields(file, &names)?;
         let reading = Reading {
             format: origin.format(),
             delimiter: None,
             header: true,
-            na: options.na.clone().or_else(|| training.na.clone()),
-            infinities: if asked { Infinities::Missing } else { Infinities::Refuse },
-            columns: options.columns_as_in(training, schema),
+            na: how.na(),
+            infinities: how.infinities(),
+            columns: how.columns(),
         };
-        Ok(Plan { file: file.to_owned(), reading, schema: schema.clone(), fields, origin })
+        Ok(Plan { file: file.to_owned(), reading, schema: how.schema.clone(), fields, origin })
     }
 
     fn document(&self, arrow: SchemaRef, batches: Vec<RecordBatch>, first_row: usize) -> Result<Document> {
@@ -414,7 +404,7 @@ impl Plan {
             let arrays: Vec<ArrayRef> = batches.iter().map(|b| b.column(field).clone()).collect();
             let infinities = if spec.is_used() { self.reading.infinities } else { Infinities::Missing };
             let place = Where { file: &self.file, column: &spec.name, first_row };
-            columns.push(read_arrays(&arrays, rows, spec, reading, infinities, &place)?);
+            columns.push(read_arrays(&Arrays { arrays: &arrays, rows, spec, reading, infinities, place })?);
         }
         let (fields, reading, schema) = (self.fields.clone(), self.reading.clone(), self.schema.clone());
         assemble(arrow, batches, self.origin, fields, reading, schema, columns, first_row)
@@ -436,14 +426,12 @@ impl ArrowChunks {
         input: &Input,
         started: Started,
         format: Format,
-        options: &ReadOptions,
-        training: &Reading,
-        schema: &Schema,
+        how: AsInTraining<'_>,
         rows: usize,
     ) -> Result<ArrowChunks> {
         let rows = rows.max(1);
         let batches = Batches::open(input, started, format, rows)?;
-        let plan = Plan::new(&input.name(), &batches.schema(), batches.origin(), options, training, schema)?;
+        let plan = Plan::new(&input.name(), &batches.schema(), batches.origin(), how)?;
         Ok(ArrowChunks { batches, plan, rows, left: None, read: 0 })
     }
 

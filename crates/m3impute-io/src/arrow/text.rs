@@ -89,8 +89,10 @@ fn array_of(
                     Arc::new(some.map(|v| v.map(|v| (v / 86_400.0).round() as i32)).collect::<Date32Array>())
                 }
                 Kind::Datetime => {
-                    let zoned =
-                        document.reading.columns[col].moment.and_then(|m| m.time).is_some_and(|t| t.zone != Zone::None);
+                    let zoned = document.reading.columns[col]
+                        .timestamp
+                        .and_then(|m| m.time)
+                        .is_some_and(|t| t.zone != Zone::None);
                     let array: TimestampMicrosecondArray = some.map(|v| v.map(|v| (v * 1e6).round() as i64)).collect();
                     Arc::new(array.with_timezone_opt(zoned.then_some("UTC")))
                 }

@@ -10,7 +10,8 @@ use crate::format::{Format, looks_like};
 use crate::infer::infer;
 use crate::input::{Input, Started};
 use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
-use m3impute_core::{ColumnSpec, Schema, Table, nearest};
+use crate::training::AsInTraining;
+use m3impute_core::{ColumnSpec, Schema, Table};
 use rayon::prelude::*;
 use std::io::Read;
 use std::sync::Arc;
@@ -324,11 +325,11 @@ impl TextInput {
     }
 }
 
-/// The holes in the order of the text: by row, then by field.
+/// The missing cells in the order of the text: by row, then by field.
 fn holes_in_order(tokens: &Tokens, fields: &[Option<usize>], columns: &[ReadColumn]) -> Vec<Hole> {
     let mut order: Vec<(usize, usize)> = fields.iter().enumerate().filter_map(|(j, f)| Some(((*f)?, j))).collect();
     order.sort_unstable();
-    let mut at = vec![0usize; order.len()]; // the next hole of each column
+    let mut at = vec![0usize; order.len()]; // the next missing cell of each column
     let mut holes = Vec::with_capacity(columns.iter().map(|c| c.holes.len()).sum());
     let incomplete: Vec<usize> = (0..order.len()).filter(|&k| !columns[order[k].1].holes.is_empty()).collect();
     for row in 0..tokens.rows() {
@@ -401,20 +402,14 @@ impl TextChunks {
         input: &Input,
         started: Started,
         format: Format,
-        options: &ReadOptions,
-        training: &Reading,
-        schema: &Schema,
+        how: AsInTraining<'_>,
         rows: usize,
     ) -> Result<TextChunks> {
-        let input = TextInput::open(input, started, format, options, false)?;
-        options.check_names(&input.file, &input.names)?;
-        let fields = match_columns(&input.file, schema, &input.names)?;
-        let mut reading = input.reading(options, options.columns_as_in(training, schema));
-        reading.na = options.na.clone().or_else(|| training.na.clone());
-        if training.infinities == Infinities::Missing {
-            reading.infinities = Infinities::Missing;
-        }
-        let schema = schema.clone();
+        let input = TextInput::open(input, started, format, how.options, false)?;
+        let fields = how.fields(&input.file, &input.names)?;
+        let mut reading = input.reading(how.options, how.columns());
+        (reading.na, reading.infinities) = (how.na(), how.infinities());
+        let schema = how.schema.clone();
         Ok(TextChunks { input, reading, schema, fields, rows: rows.max(1), begun: false })
     }
 
@@ -453,18 +448,4 @@ impl TextChunks {
         self.input.line += lines;
         Ok(Some(document))
     }
-}
-
-/// Which field each column of a model is, by name. Columns that no method reads may be absent.
-pub(crate) fn match_columns(file: &str, schema: &Schema, names: &[String]) -> Result<Vec<Option<usize>>> {
-    let find = |spec: &ColumnSpec| match names.iter().position(|n| *n == spec.name) {
-        None if spec.is_used() => Err(Error::ColumnNotThere {
-            file: file.to_owned(),
-            column: spec.name.clone(),
-            kind: spec.kind,
-            nearest: nearest(&spec.name, names.iter().map(String::as_str)),
-        }),
-        field => Ok(field),
-    };
-    schema.columns().iter().map(find).collect()
 }

@@ -13,7 +13,6 @@ use std::arch::x86_64::{
     _mm256_loadu_ps, _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_epi32,
     _mm256_setzero_ps, _mm256_storeu_ps,
 };
-#[cfg(avx512)]
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
     _mm512_set1_ps, _mm512_setzero_ps,
@@ -96,7 +95,6 @@ impl Vector for __m256 {
     }
 }
 
-#[cfg(avx512)]
 impl Vector for __m512 {
     const LANES: usize = 16;
     const ROWS: usize = 8;

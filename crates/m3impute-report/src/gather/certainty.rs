@@ -10,7 +10,7 @@ use m3impute_core::{Beliefs, Table};
 const ROWS: usize = 15;
 const CELLS: usize = 4;
 
-/// How unsure the holes of a column are: 0 is certain, 1 is no better than knowing how the column is spread.
+/// How uncertain the missing cells of a column are: 0 is certain, 1 is no better than the distribution of the column.
 struct Doubt<'a> {
     of: &'a ColumnBeliefs,
     interval: Option<&'a Interval>,
@@ -63,7 +63,7 @@ fn by_width(table: &Table, interval: &Interval) -> Vec<f32> {
     interval.lower.iter().zip(&interval.upper).map(|(low, high)| share(high - low)).collect()
 }
 
-/// The entropy of a hole's levels as a share of that of the column's observed levels.
+/// The entropy of a missing cell's levels as a share of that of the column's observed levels.
 fn by_entropy(table: &Table, of: &ColumnBeliefs) -> Vec<f32> {
     let Distributions::Shares { values, shares } = &of.of else { return vec![1.0; of.rows.len()] };
     let mut observed = vec![0.0_f32; table.schema().columns()[of.column].levels.len()];
@@ -116,7 +116,7 @@ mod tests {
     use m3impute_core::beliefs::LEVELS;
     use m3impute_core::{Column, ColumnSpec, Kind, Schema};
 
-    /// Numbers 0 to 10 with holes in rows 11 and 12, levels with a hole in row 12.
+    /// Numbers 0 to 10 with missing cells in rows 11 and 12, levels with one in row 12.
     fn tables() -> (Table, Table) {
         let schema = Schema::new(vec![
             ColumnSpec::new("x", Kind::Continuous),

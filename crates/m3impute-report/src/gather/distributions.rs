@@ -14,7 +14,7 @@ const BARS: usize = 8;
 const WHISKERS: usize = 14;
 /// As few filled cells as these are drawn one by one, not in bins.
 const FEW: usize = 20;
-/// Holes whose distributions are summed up.
+/// Missing cells whose distributions are summed up.
 const SUMMED: usize = 4000;
 
 pub(super) fn gather(
@@ -137,7 +137,7 @@ fn whole(mut parts: Vec<f64>) -> Vec<f64> {
     parts
 }
 
-/// The distributions of all holes, summed up in bins.
+/// The predictive distributions of all missing cells, summed up in bins.
 fn believed_shares(bins: &Bins, believed: &ColumnBeliefs) -> Vec<f64> {
     let mut sums = vec![0.0; bins.count];
     match &believed.of {
@@ -226,7 +226,7 @@ fn levels(
     bars
 }
 
-/// The mean probability of each level over some of the holes.
+/// The mean probability of each level over some of the missing cells.
 fn mean_probabilities(believed: &ColumnBeliefs, names: &[String]) -> Option<Vec<f64>> {
     let Distributions::Shares { values, shares } = &believed.of else { return None };
     let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();

@@ -16,11 +16,11 @@ pub struct Evaluated<'a> {
     pub truth: &'a Table,
     /// A row a method and repeat.
     pub rows: &'a [Row],
-    /// What they say together, best method first.
+    /// Their summary, best method first.
     pub summary: &'a [Summary],
     /// How cells were hidden, in words.
     pub mechanism: String,
-    /// What was done; what the methods said is added to its events.
+    /// What was done; the notes of the methods are added to its events.
     pub work: Work,
 }
 
@@ -107,7 +107,7 @@ fn range(truth: &Table, col: usize) -> f64 {
     if high > low { high - low } else { 0.0 }
 }
 
-/// What the methods said: the same sentence in several repeats, or of several methods, is said once.
+/// The notes of the methods: the same note in several repeats, or of several methods, is listed once.
 fn events(rows: &[Row]) -> Vec<Event> {
     let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, note) in rows.iter().flat_map(|r| r.notes.iter().map(move |note| (r, note))) {

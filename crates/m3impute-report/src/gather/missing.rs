@@ -44,8 +44,8 @@ pub(super) fn gather(table: &Table, filled: &Table) -> Missing {
     }
 }
 
-/// The most frequent patterns of these columns, how many there are, and how many rows have one. A row is known by a number made of its
-/// holes, so that wide tables do not take memory for each pattern.
+/// The most frequent patterns of these columns, how many there are, and how many rows have one. A row is known by a
+/// number made of its missing cells, so that wide tables do not take memory for each pattern.
 fn patterns(table: &Table, columns: &[usize]) -> (Vec<Pattern>, usize, usize) {
     let mut keys = vec![0_u64; table.rows()];
     for &j in columns {

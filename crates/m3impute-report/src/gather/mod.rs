@@ -25,9 +25,9 @@ const SCORED: usize = 120;
 pub struct Imputed<'a> {
     /// The table before.
     pub table: &'a Table,
-    /// The table after, and what the method said.
+    /// The table after, and the notes of the method.
     pub imputation: &'a Imputation,
-    /// What is believed of the holes; none where the method has no distributions.
+    /// The predictive distributions of the missing cells; none where the method has none.
     pub beliefs: Option<&'a Beliefs>,
     /// What was done; what the method did in another way than asked is added to its events.
     pub work: Work,
@@ -55,7 +55,7 @@ impl ImputeFacts {
             .map(|j| distributions::gather(table, filled, j, &holes[j], beliefs, &intervals))
             .collect();
         let mut scores = imputation.scores.clone();
-        // A share of the typical value's error is a common measure. Those of which nothing is known come last.
+        // A share of the baseline's error is a common measure. Those of which nothing is known come last.
         scores.sort_by(|a, b| b.ratio().unwrap_or(-1.0).total_cmp(&a.ratio().unwrap_or(-1.0)));
         scores.truncate(SCORED);
         work.events
@@ -81,7 +81,7 @@ fn event_of(fallback: &Fallback) -> Event {
     }
 }
 
-/// The rows in which a column had a hole and has none any more.
+/// The rows in which a missing cell of a column was filled.
 fn filled_rows(table: &Table, filled: &Table, col: usize) -> Vec<usize> {
     let (before, after) = (table.observed().column(col), filled.observed().column(col));
     (0..table.rows()).filter(|&i| !before[i] && after[i]).collect()

@@ -13,7 +13,7 @@ impl EvaluateFacts {
     /// The report as one HTML file that loads nothing.
     pub fn page(&self) -> String {
         let sections = vec![
-            Section::new("methods", "Methods on the same holes", self.compared()),
+            Section::new("methods", "Methods on the same hidden cells", self.compared()),
             Section::new("columns", "Column by column", self.by_column()),
             settings(&self.work),
             events(&self.work),
@@ -48,10 +48,10 @@ impl EvaluateFacts {
         let time_ends = ends(&self.methods, |m| each(&m.seconds).into_iter().map(time).collect());
         let mut heads = html!("<th scope=\"col\" data-text>Method</th><th scope=\"col\" data-text>Preset</th>");
         if numbers {
-            heads += html!("<th scope=\"col\" class=\"n\">Error of numbers</th><td></td>");
+            heads += html!("<th scope=\"col\" class=\"n\">MAE</th><td></td>");
         }
         if levels {
-            heads += html!("<th scope=\"col\" class=\"n\">Levels right</th><td></td>");
+            heads += html!("<th scope=\"col\" class=\"n\">Accuracy</th><td></td>");
         }
         heads += html!("<th scope=\"col\" class=\"n\">Seconds</th><td></td><th scope=\"col\" class=\"n\">Memory</th>");
         let rows: Html = self
@@ -88,14 +88,14 @@ impl EvaluateFacts {
         let failed = self.methods.iter().filter(|m| m.error.is_some()).count();
         let failed = (failed > 0).then(|| {
             html!(
-                "<p>{} failed in some repeat and stands last, without a rank: see the events.</p>\n",
+                "<p>{} failed in some repeat and stands last, without a rank: see the warnings.</p>\n",
                 count(failed, "method")
             )
         });
         html!(
             "<p>A figure is the mean over repeats ± their deviation. In the drawings a dot is a repeat and the stroke their \
-             mean, on a scale that all methods share. Errors of numbers are mean absolute errors, each column scaled to 0..1 \
-             by its range; levels right are in percent; seconds are drawn on a logarithmic scale.</p>\n{}{}",
+             mean, on a scale that all methods share. MAE is the mean absolute error of numbers, each column scaled to 0..1 \
+             by its range; accuracy is the percentage of levels that are right; seconds are drawn on a logarithmic scale.</p>\n{}{}",
             scroll("Methods compared", table),
             failed
         )
@@ -103,7 +103,7 @@ impl EvaluateFacts {
 
     fn by_column(&self) -> Html {
         if self.by_column.is_empty() {
-            return not_known("No column was scored: the events say why.");
+            return not_known("No column was scored: see the warnings.");
         }
         let heads: Html =
             self.methods.iter().map(|m| html!("<th scope=\"col\" class=\"n\">{}</th>", short(&m.label, 24))).collect();

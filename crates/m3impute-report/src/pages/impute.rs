@@ -1,4 +1,4 @@
-//! The report of a filling.
+//! The report of an imputation.
 
 use crate::charts;
 use crate::facts::{Filled, Histogram, ImputeFacts, LevelShare, Missing, Shape, UncertainRow};
@@ -17,8 +17,8 @@ impl ImputeFacts {
     pub fn page(&self) -> String {
         let sections = vec![
             Section::new("missing", "What was missing", missing(&self.missing)),
-            Section::new("filled", "What was put in", self.put_in()),
-            Section::new("trust", "How far to trust it", self.trust()),
+            Section::new("filled", "Imputed values", self.put_in()),
+            Section::new("trust", "Accuracy", self.trust()),
             Section::new("rows", "Least certain rows", self.least_certain()),
             settings(&self.work),
             events(&self.work),
@@ -33,7 +33,7 @@ impl ImputeFacts {
             ("Rows", thousands(rows), String::new()),
             ("Columns", thousands(columns), String::new()),
             ("Cells missing", thousands(cells), percent(cells, rows * columns)),
-            ("Rows with holes", thousands(incomplete_rows), percent(incomplete_rows, rows)),
+            ("Incomplete rows", thousands(incomplete_rows), percent(incomplete_rows, rows)),
             ("Cells filled", thousands(self.filled), String::new()),
         ];
         if left > 0 {
@@ -45,25 +45,29 @@ impl ImputeFacts {
     /// The report in two sentences.
     fn verdict(&self) -> String {
         if self.missing.cells == 0 {
-            return "Nothing was missing: the table was passed through as it is.".to_owned();
+            return "Nothing was missing: the table is unchanged.".to_owned();
         }
         let mut said = match self.missing.cells - self.filled {
-            0 => "Every hole was filled, and every other cell is as it was.".to_owned(),
+            0 => "Every missing cell was filled, and every other cell is unchanged.".to_owned(),
             left => format!("{} left missing, for reasons that are listed below.", sentence_count(left)),
         };
         let mut ratios: Vec<f64> = self.scores.iter().filter_map(ColumnScore::ratio).collect();
         ratios.sort_unstable_by(f64::total_cmp);
         if let Some(middle) = ratios.get(ratios.len() / 2) {
             let poor = ratios.iter().filter(|r| **r >= 1.0).count();
-            said += " Judged by cells that were held out, ";
+            said += " On held-out cells, ";
             said += &match 100.0 * (1.0 - middle) {
-                less if less >= 1.0 => format!("errors are {less:.0} % smaller than those of the typical value"),
-                _ => "errors are no smaller than those of the typical value".to_owned(),
+                less if less >= 1.0 => format!("the validation error is {less:.0} % smaller than that of the baseline"),
+                _ => "the validation error is no smaller than that of the baseline".to_owned(),
             };
-            said += " (the median, or the most frequent level) in the middle column";
+            said += " (median or mode) in the median column";
             said += &match poor {
                 0 => ".".to_owned(),
-                _ => format!("; in {} of {} nothing was gained.", thousands(poor), count(ratios.len(), "column")),
+                _ => format!(
+                    "; in {} of {} no model beats the baseline.",
+                    thousands(poor),
+                    count(ratios.len(), "column")
+                ),
             };
         }
         said
@@ -76,29 +80,26 @@ impl ImputeFacts {
         let believed = self.uncertain.is_some();
         let line = believed.then(|| {
             html!(
-                "<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><path class=\"believed\" d=\"M1 9L8 3L14 5L21 10\"/></svg>\
-                 all that the filled cells may be</li>\
-                 <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><path class=\"whisker\" d=\"M1 6H21\"/>\
-                 <path class=\"point\" d=\"M12 6h0\"/></svg>a filled cell and its {} % interval</li>",
+                "<li>{}predictive distribution</li><li>{}a filled cell and its {} % interval</li>",
+                charts::key_lines(&[("believed", "M1 9L8 3L14 5L21 10")]),
+                charts::key_lines(&[("whisker", "M1 6H21"), ("point", "M12 6h0")]),
                 interval_percent()
             )
         });
         let key = html!(
-            "<ul class=\"key\" aria-label=\"Key\">\
-             <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"observed\" width=\"22\" height=\"12\"/></svg>\
-             observed</li>\
-             <li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\"><rect class=\"filled\" width=\"22\" height=\"12\"/></svg>\
-             filled</li>{}</ul>\n",
+            "<ul class=\"key\" aria-label=\"Key\"><li>{}observed</li><li>{}filled</li>{}</ul>\n",
+            charts::key_area("observed"),
+            charts::key_area("filled"),
             line
         );
         let about = if believed {
-            "Shares of the observed values beside shares of the filled ones. Filled values crowd in the middle: a best \
-             guess is never as spread as the truth. The line shows all that they may be, and should look like the \
-             observed values where cells are missing by chance."
+            "Shares of the observed values beside shares of the filled ones. Filled values crowd in the middle: point \
+             estimates are less spread than the truth. The line shows the predictive distributions, and should look \
+             like the observed values where cells are missing completely at random."
         } else {
-            "Shares of the observed values beside shares of the filled ones. Filled values crowd in the middle: a best \
-             guess is never as spread as the truth. This method gives no intervals; with `--method m3` each filled cell \
-             has one."
+            "Shares of the observed values beside shares of the filled ones. Filled values crowd in the middle: point \
+             estimates are less spread than the truth. This method gives no intervals; with `--method m3` each filled \
+             cell has one."
         };
         let cards: Html = self.columns.iter().map(card).collect();
         let cut = self.filled_columns - self.columns.len();
@@ -115,18 +116,18 @@ impl ImputeFacts {
     fn trust(&self) -> Html {
         if self.scores.is_empty() {
             return not_known(
-                "This method holds no cells back while it learns, so it cannot say how far off it is. Run `m3impute \
-                 evaluate` on the same file to see it beside others, or fill with `--method m3`, which says so by itself.",
+                "This method holds out no cells, so its error is not known. Run `m3impute evaluate` on the same file to \
+                 compare it with others, or fill with `--method m3`, which validates itself.",
             );
         }
         let rows: Html = self.scores.iter().map(score_row).collect();
         let table = html!(
-            "<table class=\"sortable\"><caption>Errors on cells that were held out, in the units of each column or, \
-             for levels, as log loss; worst column first. The line in the bars is the typical value (the median, or how often levels stand).</caption>\
+            "<table class=\"sortable\"><caption>Validation errors on held-out cells, in the units of each column or, \
+             for levels, as log loss; worst column first. The line in the bars is the baseline (median, or the frequencies of the levels).</caption>\
              <thead><tr><th scope=\"col\" data-text>Column</th><th scope=\"col\" class=\"n\">Held out</th>\
-             <th scope=\"col\" class=\"n\">Error</th><th scope=\"col\" class=\"n\">Typical value</th>\
-             <th scope=\"col\" class=\"n\">Share of it</th><td></td><th scope=\"col\" class=\"n\">Best alone</th>\
-             <th scope=\"col\" data-text>Mixed of</th></tr></thead>\n<tbody>\n{}</tbody></table>",
+             <th scope=\"col\" class=\"n\">Error</th><th scope=\"col\" class=\"n\">Baseline</th>\
+             <th scope=\"col\" class=\"n\">Share of it</th><td></td><th scope=\"col\" class=\"n\">Best single model</th>\
+             <th scope=\"col\" data-text>Ensemble</th></tr></thead>\n<tbody>\n{}</tbody></table>",
             rows
         );
         let typical: Vec<&str> = self.scores.iter().filter(|s| s.is_typical()).map(|s| s.column.as_str()).collect();
@@ -135,20 +136,18 @@ impl ImputeFacts {
         let mut remarks = Html::default();
         if !typical.is_empty() {
             remarks += html!(
-                "<p>In {} nothing that was learnt beats the typical value: these cells got little more than it.</p>\n",
+                "<p>In {} no model beats the baseline: these cells got little more than the median or mode.</p>\n",
                 named(typical.into_iter(), 8)
             );
         }
         if !unknown.is_empty() {
-            remarks += html!(
-                "<p>Of {} too few cells could be held out: how good the answers are is not known.</p>\n",
-                named(unknown.into_iter(), 8)
-            );
+            remarks +=
+                html!("<p>{}: too few observed values to estimate the error.</p>\n", named(unknown.into_iter(), 8));
         }
         html!(
-            "<p>While it learnt, the method hid some observed cells and guessed them. Below is how far off it was. Cells \
-             that are missing for a reason of their own may be harder than these.</p>\n{}{}",
-            scroll("Errors on held-out cells", table),
+            "<p>While fitting, the method held out some observed cells and predicted them; below are its errors. Cells \
+             that are not missing at random may be harder than these.</p>\n{}{}",
+            scroll("Validation errors on held-out cells", table),
             remarks
         )
     }
@@ -156,8 +155,8 @@ impl ImputeFacts {
     fn least_certain(&self) -> Html {
         let Some(rows) = &self.uncertain else {
             return not_known(
-                "This method fills holes with a value and does not say how sure it is. Fill with `--method m3` to see \
-                 the rows of which least is known, and with `--interval 0.9` to have intervals in the table too.",
+                "This method gives point estimates without their uncertainty. Fill with `--method m3` to see the least \
+                 certain rows, and with `--interval 0.9` to have intervals in the table too.",
             );
         };
         if rows.is_empty() {
@@ -174,7 +173,7 @@ impl ImputeFacts {
             body
         );
         html!(
-            "<p>Rows in which the most is still open after filling. They are worth a look, or a second source.</p>\n{}",
+            "<p>Rows in which the most is still open after filling. They are worth checking, or a second source.</p>\n{}",
             scroll("Least certain rows", table)
         )
     }
@@ -221,9 +220,9 @@ fn missing(of: &Missing) -> Html {
     let hidden = of.incomplete_columns - of.by_column.len();
     let complete = of.columns - of.incomplete_columns;
     let cut = if hidden > 0 {
-        format!("The {} columns with the most; {} more have holes, ", of.by_column.len(), thousands(hidden))
+        format!("The {} columns with the most; {} more are incomplete, ", of.by_column.len(), thousands(hidden))
     } else {
-        format!("{} with holes, ", count(of.incomplete_columns, "column"))
+        format!("{}, ", count(of.incomplete_columns, "incomplete column"))
     };
     let table = html!(
         "<table class=\"sortable\"><caption>{}{} complete.</caption><thead><tr><th scope=\"col\" data-text>Column</th>\

@@ -6,7 +6,7 @@ use crate::gemm::{self, Write};
 use crate::lanes;
 use crate::matrix::Matrix;
 use crate::ops::activation::Slope;
-use crate::ops::factor::{self, multiply_rows};
+use crate::ops::factor::{self, Side, multiply_rows};
 use crate::ops::segment;
 use crate::pool::Pool;
 use crate::simd::kernel;
@@ -74,6 +74,52 @@ struct Pass<'a> {
     cols: usize,
 }
 
+/// What a pass needs of the product it goes through. Without a product all of it is empty.
+struct Product<'a> {
+    /// The input, where it is a matrix. // [rows, k]
+    x: &'a [f32],
+    /// The sides of the input, where it is a product of rows.
+    sides: Option<[Side<'a>; 2]>,
+    w: &'a [f32],
+    layout: Layout,
+    k: usize,
+    wants_dx: bool,
+    wants_dw: bool,
+}
+
+impl<'a> Product<'a> {
+    fn new(back: &Backward<'a>, of: Option<(&'a Input, Var, Layout)>) -> Product<'a> {
+        let Some((input, weight, layout)) = of else {
+            let (x, w) = (&[][..], &[][..]);
+            return Product { x, sides: None, w, layout: Layout::OutIn, k: 0, wants_dx: false, wants_dw: false };
+        };
+        let (w, wants_dw) = (back.value(weight), back.needs_grad(weight));
+        let (x, sides, k, wants_dx) = match input {
+            Input::Plain(x) => (back.value(*x).as_slice(), None, back.value(*x).cols(), back.needs_grad(*x)),
+            Input::Mul(factors) => {
+                let sides = factors.each_ref().map(|f| f.side(back.value(f.var()).as_slice()));
+                (&[][..], Some(sides), w.cols(), factors.iter().any(|f| back.needs_grad(f.var())))
+            }
+        };
+        Product { x, sides, w: w.as_slice(), layout, k, wants_dx, wants_dw }
+    }
+
+    /// The gradient of the weight from some rows of `dz`.
+    fn weight_grad(&self, write: Write, from: usize, (count, cols): (usize, usize), dz: &[f32], dw: &mut [f32]) {
+        let size = (count, self.k, cols);
+        match self.sides {
+            Some([a, b]) => gemm::with_scratch(count * self.k, |x| {
+                multiply_rows(Write::Set, from, self.k, a, b, x);
+                self.layout.weight_grad(write, size, dz, x, dw);
+            }),
+            None => {
+                let x = blocks::part(self.x, from, from + count, self.k);
+                self.layout.weight_grad(write, size, dz, x, dw);
+            }
+        }
+    }
+}
+
 /// The part of a pass that one thread does at a time. What is not wanted is empty.
 struct Chunk<'a> {
     from: usize,
@@ -83,33 +129,28 @@ struct Chunk<'a> {
     db: &'a mut [f32],
 }
 
+impl<'a> Chunk<'a> {
+    /// Chunks of `rows` rows: `[dz, dx, dw, db]`, each with the length of what a chunk has of it.
+    fn cut(chunks: usize, rows: usize, of: [(&'a mut [f32], usize); 4]) -> Vec<Chunk<'a>> {
+        let mut parts = of.map(|(values, len)| values.chunks_mut(len.max(1)));
+        let cut = |i: usize| {
+            let [dz, dx, dw, db] = parts.each_mut().map(|parts| parts.next().unwrap_or_default());
+            Chunk { from: i * rows, dz, dx, dw, db }
+        };
+        (0..chunks).map(cut).collect()
+    }
+}
+
 impl Pass<'_> {
     /// Returns the sums of the columns, or nothing.
-    fn run(&self, back: &mut Backward<'_>, dz: &mut [f32], product: Option<(&Input, Var, Layout)>) -> Vec<f32> {
+    fn run(&self, back: &mut Backward<'_>, dz: &mut [f32], term: Option<(&Input, Var, Layout)>) -> Vec<f32> {
         let (rows, cols) = (self.rows, self.cols);
-        let slope = self.slope.filter(|(slope, _)| !matches!(slope, Slope::One));
-        // Without a product its parts are empty.
-        let (mut x, mut sides, mut w, mut k, mut layout) = (&[][..], None, &[][..], 0, Layout::OutIn);
-        let (mut wants_dx, mut dw_var) = (false, None);
-        if let Some((input, weight, of_weight)) = product {
-            (w, layout) = (back.value(weight).as_slice(), of_weight);
-            dw_var = Some(weight).filter(|w| back.needs_grad(*w));
-            match input {
-                Input::Plain(var) => {
-                    (x, k) = (back.value(*var).as_slice(), back.value(*var).cols());
-                    wants_dx = back.needs_grad(*var);
-                }
-                Input::Mul(factors) => {
-                    k = back.value(weight).cols();
-                    sides = Some(factors.each_ref().map(|f| f.side(back.value(f.var()).as_slice())));
-                    wants_dx = factors.iter().any(|f| back.needs_grad(f.var()));
-                }
-            }
-        }
-        if slope.is_none() && !self.sums && !wants_dx && dw_var.is_none() {
+        let product = Product::new(back, term);
+        let (k, wants_dx) = (product.k, product.wants_dx);
+        if self.slope().is_none() && !self.sums && !wants_dx && !product.wants_dw {
             return Vec::new();
         }
-        let (mut dx, dx_write) = match product {
+        let (mut dx, dx_write) = match term {
             Some((Input::Plain(x), ..)) if wants_dx => back.take(*x),
             Some((Input::Mul(_), ..)) if wants_dx => (back.pool.take(rows * k), Write::Set),
             _ => (Vec::new(), Write::Set),
@@ -117,55 +158,15 @@ impl Pass<'_> {
         let block = blocks::product_rows(rows, cols.max(k));
         let chunk = blocks::chunk_rows(rows, block);
         let chunks = rows.div_ceil(chunk);
-        let dw_len = if dw_var.is_some() { w.len() } else { 0 };
+        let dw_len = if product.wants_dw { product.w.len() } else { 0 };
         let db_len = if self.sums { cols } else { 0 };
         let mut dws = back.pool.take(chunks * dw_len); // [chunks, dw_len]
         let mut dbs = back.pool.take_zeros(chunks * db_len); // [chunks, db_len]
+        let of = [(dz, chunk * cols), (&mut dx[..], chunk * k), (&mut dws[..], dw_len), (&mut dbs[..], db_len)];
+        let tasks = Chunk::cut(chunks, chunk, of);
+        blocks::run(rows * cols.max(k), tasks, |task| self.chunk(&product, dx_write, block, task));
 
-        let mut tasks = Vec::with_capacity(chunks);
-        let mut dz_chunks = dz.chunks_mut(chunk * cols.max(1));
-        let mut dx_chunks = dx.chunks_mut(chunk * k.max(1));
-        let mut dw_chunks = dws.chunks_mut(dw_len.max(1));
-        let mut db_chunks = dbs.chunks_mut(db_len.max(1));
-        for i in 0..chunks {
-            tasks.push(Chunk {
-                from: i * chunk,
-                dz: dz_chunks.next().unwrap_or_default(),
-                dx: dx_chunks.next().unwrap_or_default(),
-                dw: dw_chunks.next().unwrap_or_default(),
-                db: db_chunks.next().unwrap_or_default(),
-            });
-        }
-        blocks::run(rows * cols.max(k), tasks, |task| {
-            for (i, dz) in task.dz.chunks_mut(block * cols.max(1)).enumerate() {
-                let (from, count) = (task.from + i * block, dz.len() / cols);
-                if let Some((slope, output)) = slope {
-                    slope.apply(from * cols, output, dz);
-                }
-                if !task.db.is_empty() {
-                    column_sums(dz, task.db);
-                }
-                if wants_dx && k > 0 {
-                    let dx = &mut task.dx[i * block * k..][..count * k];
-                    layout.input_grad(dx_write, (count, k, cols), dz, w, dx);
-                }
-                if !task.dw.is_empty() {
-                    let write = if i == 0 { Write::Set } else { Write::Add };
-                    match sides {
-                        Some([a, b]) => gemm::with_scratch(count * k, |x| {
-                            multiply_rows(Write::Set, from, k, a, b, x);
-                            layout.weight_grad(write, (count, k, cols), dz, x, task.dw);
-                        }),
-                        None => {
-                            let x = blocks::part(x, from, from + count, k);
-                            layout.weight_grad(write, (count, k, cols), dz, x, task.dw);
-                        }
-                    }
-                }
-            }
-        });
-
-        match product {
+        match term {
             Some((Input::Plain(x), ..)) if wants_dx => back.put(*x, dx),
             Some((Input::Mul(factors), ..)) if wants_dx => {
                 factor::backward(back, factors, k, &dx);
@@ -173,7 +174,7 @@ impl Pass<'_> {
             }
             _ => back.pool.give(dx),
         }
-        if let Some(w) = dw_var {
+        if let Some((_, w, _)) = term.filter(|_| product.wants_dw) {
             let (mut dw, write) = back.take(w);
             sum_chunks(write, &dws, &mut dw);
             back.put(w, dw);
@@ -183,6 +184,33 @@ impl Pass<'_> {
         back.pool.give(dws);
         back.pool.give(dbs);
         sums
+    }
+
+    /// The slope, where it changes anything.
+    fn slope(&self) -> Option<(&Slope, &[f32])> {
+        self.slope.filter(|(slope, _)| !matches!(slope, Slope::One))
+    }
+
+    /// Goes through a chunk by blocks that stay in the cache.
+    fn chunk(&self, product: &Product<'_>, dx_write: Write, block: usize, task: Chunk<'_>) {
+        let (cols, k) = (self.cols, product.k);
+        for (i, dz) in task.dz.chunks_mut(block * cols.max(1)).enumerate() {
+            let (from, count) = (task.from + i * block, dz.len() / cols);
+            if let Some((slope, output)) = self.slope() {
+                slope.apply(from * cols, output, dz);
+            }
+            if !task.db.is_empty() {
+                column_sums(dz, task.db);
+            }
+            if product.wants_dx && k > 0 {
+                let dx = &mut task.dx[i * block * k..][..count * k];
+                product.layout.input_grad(dx_write, (count, k, cols), dz, product.w, dx);
+            }
+            if !task.dw.is_empty() {
+                let write = if i == 0 { Write::Set } else { Write::Add };
+                product.weight_grad(write, from, (count, cols), dz, task.dw);
+            }
+        }
     }
 }
 

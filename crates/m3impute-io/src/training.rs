@@ -1,0 +1,52 @@
+//! New rows, read as the rows of training were.
+
+use crate::error::{Error, Result};
+use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
+use m3impute_core::{ColumnSpec, Schema, nearest};
+
+/// How new rows are read: as those of training, with what is asked for now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AsInTraining<'a> {
+    pub(crate) options: &'a ReadOptions,
+    pub(crate) training: &'a Reading,
+    pub(crate) schema: &'a Schema,
+}
+
+impl AsInTraining<'_> {
+    /// Which field of a file each column of the model is, by name. Columns that no method reads may be absent.
+    pub(crate) fn fields(&self, file: &str, names: &[String]) -> Result<Vec<Option<usize>>> {
+        self.options.check_names(file, names)?;
+        let find = |spec: &ColumnSpec| match names.iter().position(|n| *n == spec.name) {
+            None if spec.is_used() => Err(Error::ColumnNotThere {
+                file: file.to_owned(),
+                column: spec.name.clone(),
+                kind: spec.kind,
+                nearest: nearest(&spec.name, names.iter().map(String::as_str)),
+            }),
+            field => Ok(field),
+        };
+        self.schema.columns().iter().map(find).collect()
+    }
+
+    /// The words that mean missing in all columns, where they are not the usual ones.
+    pub(crate) fn na(&self) -> Option<Vec<String>> {
+        self.options.na.clone().or_else(|| self.training.na.clone())
+    }
+
+    /// What becomes of infinite numbers: they are taken as missing where either asks for it.
+    pub(crate) fn infinities(&self) -> Infinities {
+        let asked = [self.training.infinities, self.options.infinities].contains(&Infinities::Missing);
+        if asked { Infinities::Missing } else { Infinities::Refuse }
+    }
+
+    /// How each column is read.
+    pub(crate) fn columns(&self) -> Vec<ColumnReading> {
+        let read = |spec: &ColumnSpec| {
+            let mut column = self.training.column(&spec.name).cloned().unwrap_or_default();
+            column.name.clone_from(&spec.name);
+            column.na.extend_from_slice(self.options.na_of(&spec.name));
+            column
+        };
+        self.schema.columns().iter().map(read).collect()
+    }
+}
