@@ -9,7 +9,7 @@ mod published;
 mod search;
 mod state;
 
-use crate::in_turn::KEPT_NODES;
+use crate::in_turn::{KEPT_NODES, levels_of};
 use candidates::{Candidate, Effort};
 use column::Column;
 use m3impute_core::encode::{Constants, Layout, Scale};
@@ -17,7 +17,6 @@ use m3impute_core::{
     Completed, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     Result, Run, Settings, load_matrix_model,
 };
-use m3impute_learners::scaler::levels_of;
 use m3impute_learners::{FittedLearner, Response, Stream};
 pub use model::Learners;
 use search::Found;
@@ -208,7 +207,7 @@ impl MatrixMethod for HyperImpute {
     }
 
     fn encoding(&self) -> Encoding {
-        Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
+        Encoding { layout: Layout::Codes, scale: Scale::Unit, constants: Constants::Leave }
     }
 
     fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Learners>> {
@@ -231,7 +230,7 @@ impl HyperImpute {
             })
             .collect();
         let responses: Vec<Response> =
-            (0..w).map(|f| columns[f].response(data.rows - data.missing_in(f), !published)).collect();
+            (0..w).map(|f| columns[f].response(&data.observed_values(f), !published)).collect();
         let mut order: Vec<usize> = (0..w).collect();
         order.sort_by_key(|&f| if data.missing_in(f) == 0 { usize::MAX } else { data.missing_in(f) });
         let open: Vec<usize> = order.iter().copied().filter(|&f| data.missing_in(f) > 0).collect();

@@ -1,6 +1,53 @@
-//! New rows for methods that fill columns in turn: start, then answer column after column, several times.
+//! Methods that fill columns in turn: how features start, and how new rows are filled.
 
+use m3impute_core::encode::Meaning;
 use m3impute_core::{Encoded, Result};
+
+/// A feature whose numbers lie between 0 and 1, as learners of 32-bit floats see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct UnitFeature {
+    /// How many levels it has; 0 for numbers.
+    pub levels: usize,
+    /// The initial imputation: the mean, or the most frequent level.
+    pub initial: f32,
+}
+
+/// How many levels a feature has; 0 for numbers.
+pub(crate) fn levels_of(meaning: Meaning) -> usize {
+    match meaning {
+        Meaning::Category(levels) => levels as usize,
+        Meaning::Number | Meaning::Flag(_) => 0,
+    }
+}
+
+impl UnitFeature {
+    /// The feature of these observed values, of which there is at least one.
+    pub fn of(values: &[f64], levels: usize) -> UnitFeature {
+        if levels > 0 {
+            let codes = values.iter().map(|&v| v as usize);
+            return UnitFeature { levels, initial: most_frequent(codes, levels) as f32 };
+        }
+        let mean = values.iter().map(|&v| f64::from(v as f32)).sum::<f64>() / values.len() as f64;
+        UnitFeature { levels, initial: mean as f32 }
+    }
+
+    /// A number as learners see it; the initial imputation for `NaN`.
+    pub fn read(&self, value: f64) -> f32 {
+        if value.is_nan() { self.initial } else { value as f32 }
+    }
+
+    /// Whether this can be such a feature: what comes from a file may be anything.
+    pub fn is_sound(&self) -> bool {
+        if self.levels > 0 { (0.0..self.levels as f32).contains(&self.initial) } else { self.initial.is_finite() }
+    }
+}
+
+/// The most frequent of some codes below `count`, the first of several.
+pub(crate) fn most_frequent(codes: impl Iterator<Item = usize>, count: usize) -> usize {
+    let mut counts = vec![0_usize; count];
+    codes.for_each(|code| counts[code] += 1);
+    (0..count).reduce(|a, b| if counts[b] > counts[a] { b } else { a }).unwrap_or(0)
+}
 
 /// How many nodes the forests for new rows have together where they would have more: about 100 MB.
 pub(crate) const KEPT_NODES: usize = 6_000_000;

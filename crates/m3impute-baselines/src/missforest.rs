@@ -4,14 +4,13 @@
 
 mod model;
 
-use crate::in_turn::KEPT_NODES;
+use crate::in_turn::{KEPT_NODES, UnitFeature, levels_of};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Completed, Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec,
     RandomStream, Result, Run, Settings, load_matrix_model,
 };
 use m3impute_learners::forest::{Aggregate, Forest, ForestParams, Frame};
-use m3impute_learners::scaler::{Ruler, levels_of};
 use m3impute_learners::tree::Growth;
 pub use model::Forests;
 use rand::Rng;
@@ -187,7 +186,7 @@ impl MatrixMethod for MissForest {
     }
 
     fn encoding(&self) -> Encoding {
-        Encoding { layout: Layout::Codes, scale: Scale::Raw, constants: Constants::Leave }
+        Encoding { layout: Layout::Codes, scale: Scale::Unit, constants: Constants::Leave }
     }
 
     fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Forests>> {
@@ -196,7 +195,7 @@ impl MatrixMethod for MissForest {
         sweeps.learn_complete_columns(run)?;
         sweeps.say_what_is_kept();
         let notes = std::mem::take(&mut sweeps.notes);
-        Ok(Learnt { model: Forests::new(self.params.rounds, sweeps.rulers, sweeps.order, sweeps.forests), notes })
+        Ok(Learnt { model: Forests::new(self.params.rounds, sweeps.features, sweeps.order, sweeps.forests), notes })
     }
 
     fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
@@ -219,7 +218,9 @@ const TUNE_TREES: usize = 30;
 /// The state of the sweeps over a table.
 struct Sweeps<'a> {
     params: &'a MissForestParams,
-    rulers: Vec<Ruler>, // [w]
+    features: Vec<UnitFeature>, // [w]
+    /// What numbers were divided by, and what was subtracted before. // [w]
+    scales: Vec<(f64, f64)>,
     /// The rows in which a feature is observed, and in which it is not. // [w]
     shown: Vec<Vec<u32>>,
     holes: Vec<Vec<u32>>,
@@ -241,15 +242,16 @@ impl<'a> Sweeps<'a> {
     fn start(params: &'a MissForestParams, data: &Encoded) -> Sweeps<'a> {
         let w = data.width();
         let kinds: Vec<usize> = data.features.iter().map(|f| levels_of(f.meaning)).collect();
-        let rulers: Vec<Ruler> = (0..w).map(|f| Ruler::of(&data.observed_values(f), kinds[f])).collect();
+        let features: Vec<UnitFeature> = (0..w).map(|f| UnitFeature::of(&data.observed_values(f), kinds[f])).collect();
+        let scales = data.features.iter().map(|f| (f.scale, f.centre)).collect();
         let (shown, holes): (Vec<Vec<u32>>, Vec<Vec<u32>>) =
             (0..w).map(|f| (0..data.rows as u32).partition(|&i| data.observed[i as usize * w + f])).unzip();
         let mut order: Vec<usize> = (0..w).collect();
         order.sort_by_key(|&f| if holes[f].is_empty() { usize::MAX } else { holes[f].len() });
-        let x = data.x.chunks_exact(w).flat_map(|row| rulers.iter().zip(row).map(|(ruler, &v)| ruler.read_or_start(v)));
+        let x = data.x.chunks_exact(w).flat_map(|row| features.iter().zip(row).map(|(feature, &v)| feature.read(v)));
         let frame = Frame::new(x.collect(), &kinds);
         let (chosen, answered, forests) = (vec![None; w], vec![false; w], (0..w).map(|_| None).collect());
-        Sweeps { params, rulers, shown, holes, order, frame, chosen, answered, forests, notes: Vec::new() }
+        Sweeps { params, features, scales, shown, holes, order, frame, chosen, answered, forests, notes: Vec::new() }
     }
 
     fn go(&mut self, run: &mut Run, keep: bool) -> Result<()> {
@@ -264,7 +266,7 @@ impl<'a> Sweeps<'a> {
             let old_frame = self.frame.clone();
             let mut old_forests: Vec<Option<Forest>> = (0..self.forests.len()).map(|_| None).collect();
             for (at, &f) in open.iter().enumerate() {
-                let index = (sweep * self.rulers.len() + f) as u64;
+                let index = (sweep * self.features.len() + f) as u64;
                 let Some(mut forest) =
                     Forest::fit(&self.frame, f, &self.shown[f], &self.plan(f), run, "missforest tree", index)?
                 else {
@@ -279,7 +281,7 @@ impl<'a> Sweeps<'a> {
                 self.frame.set(f, &self.holes[f], &answers);
                 self.answered[f] = true;
                 if keep {
-                    forest.keep_nodes(KEPT_NODES / self.rulers.len());
+                    forest.keep_nodes(KEPT_NODES / self.features.len());
                     old_forests[f] = self.forests[f].replace(forest);
                 }
                 run.report("sweeps", (sweep * open.len() + at + 1) as u64, (sweeps * open.len()) as u64, "");
@@ -325,8 +327,8 @@ impl<'a> Sweeps<'a> {
 
     /// Features a cut and rows a leaf as they were published.
     fn classic(&self, f: usize) -> (usize, usize) {
-        let root = (self.rulers.len() as f64).sqrt() as usize;
-        (root.max(1), if self.rulers[f].levels > 0 { 1 } else { 5 })
+        let root = (self.features.len() as f64).sqrt() as usize;
+        (root.max(1), if self.features[f].levels > 0 { 1 } else { 5 })
     }
 
     /// Chooses features a cut and rows a leaf for these columns: those with the smallest absolute error, or the fewest
@@ -334,7 +336,7 @@ impl<'a> Sweeps<'a> {
     ///
     /// Every other column is as at the start: answers that have seen a cell would tell what it holds.
     fn tune(&mut self, columns: &[usize], run: &mut Run) -> Result<bool> {
-        let w = self.rulers.len();
+        let w = self.features.len();
         let mut choices = Vec::new();
         for mtry in [(w as f64).sqrt() as usize, w.div_ceil(2)] {
             for min_leaf in [1, 3, 8] {
@@ -391,9 +393,9 @@ impl<'a> Sweeps<'a> {
             };
             let answers = forest.predict(self.frame.x(), &held, run)?;
             for (&i, answer) in held.iter().zip(answers) {
-                let truth = self.frame.x()[i as usize * self.rulers.len() + f];
+                let truth = self.frame.x()[i as usize * self.features.len() + f];
                 let wrong = f64::from((answer - truth).abs());
-                error += if self.rulers[f].levels > 0 { f64::from(u8::from(wrong > 0.0)) } else { wrong };
+                error += if self.features[f].levels > 0 { f64::from(u8::from(wrong > 0.0)) } else { wrong };
             }
         }
         Ok(Some(error))
@@ -413,7 +415,7 @@ impl<'a> Sweeps<'a> {
                 ));
                 break;
             };
-            forest.keep_nodes(KEPT_NODES / self.rulers.len());
+            forest.keep_nodes(KEPT_NODES / self.features.len());
             self.forests[f] = Some(forest);
         }
         Ok(())
@@ -421,7 +423,7 @@ impl<'a> Sweeps<'a> {
 
     /// New rows are filled by fewer trees than were grown, where the model would be too large.
     fn say_what_is_kept(&mut self) {
-        let with_holes = (0..self.rulers.len()).filter(|&f| !self.holes[f].is_empty());
+        let with_holes = (0..self.features.len()).filter(|&f| !self.holes[f].is_empty());
         let kept = with_holes.filter_map(|f| self.forests[f].as_ref()).map(Forest::trees).min();
         if let Some(kept) = kept.filter(|&kept| kept < self.params.trees) {
             self.notes
@@ -430,11 +432,11 @@ impl<'a> Sweeps<'a> {
     }
 
     fn change_since(&self, old: &Frame) -> Change {
-        let w = self.rulers.len();
+        let w = self.features.len();
         let (mut squares, mut size, mut numbers) = (0.0, 0.0, false);
         let (mut changed, mut cells) = (0_usize, 0_usize);
-        for (f, ruler) in self.rulers.iter().enumerate() {
-            if ruler.levels > 0 {
+        for (f, feature) in self.features.iter().enumerate() {
+            if feature.levels > 0 {
                 cells += self.holes[f].len();
                 changed += self.holes[f]
                     .iter()
@@ -444,7 +446,8 @@ impl<'a> Sweeps<'a> {
             }
             numbers = true;
             for (a, b) in old.column(f).zip(self.frame.column(f)) {
-                let (a, b) = (ruler.write(a), ruler.write(b));
+                let raw = |v: f32| f64::from(v) * self.scales[f].0 + self.scales[f].1;
+                let (a, b) = (raw(a), raw(b));
                 squares += (a - b) * (a - b);
                 size += b * b;
             }
@@ -454,11 +457,11 @@ impl<'a> Sweeps<'a> {
 
     /// Writes the answers down. Holes of columns that no forest has answered stay empty.
     fn answer(&self, data: &mut Encoded) {
-        let w = self.rulers.len();
+        let w = self.features.len();
         for f in (0..w).filter(|&f| self.answered[f]) {
             for &i in &self.holes[f] {
                 let at = i as usize * w + f;
-                data.x[at] = self.rulers[f].write(self.frame.x()[at]);
+                data.x[at] = f64::from(self.frame.x()[at]);
             }
         }
     }

@@ -16,7 +16,6 @@ pub mod neighbours;
 pub mod network;
 pub mod regression;
 pub mod ridge;
-pub mod scaler;
 pub mod softmax;
 mod split;
 pub mod tree;

@@ -1,8 +1,7 @@
 //! A feature as the learners see it, and what is to be learnt of it.
 
+use crate::in_turn::{UnitFeature, most_frequent};
 use m3impute_learners::Response;
-use m3impute_learners::scaler::Ruler;
-use serde::{Deserialize, Serialize};
 
 /// A number with at most so many distinct values is learnt by the chance of each of them.
 const FEW: usize = 12;
@@ -10,67 +9,71 @@ const FEW: usize = 12;
 const FEW_TIMES: usize = 8;
 
 /// How a feature is read and written.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// How it is scaled.
-    pub ruler: Ruler,
-    /// Whether its numbers are taken as levels: the place of each among the distinct ones is its code.
-    pub coded: bool,
+    /// The feature as learners see it; its initial imputation is a code where its numbers are coded.
+    pub feature: UnitFeature,
+    /// Where its numbers are taken as levels: its distinct values, whose places are the codes.
+    pub coded: Option<Vec<f64>>,
 }
 
 impl Column {
     /// The column of observed values, of which there is at least one.
     pub fn of(values: &[f64], levels: usize, coded_below: usize) -> Column {
-        let mut ruler = Ruler::of(values, levels);
-        let coded = levels == 0 && ruler.known.len() < coded_below;
-        if coded {
-            let code = |v: f64| ruler.known.partition_point(|&k| k < v);
-            let mut counts = vec![0_usize; ruler.known.len()];
-            values.iter().for_each(|&v| counts[code(v)] += 1);
-            let most = (0..counts.len()).reduce(|a, b| if counts[b] > counts[a] { b } else { a });
-            ruler.start = most.unwrap_or(0) as f32;
+        let mut feature = UnitFeature::of(values, levels);
+        let known = distinct(values);
+        let coded = (levels == 0 && known.len() < coded_below).then_some(known);
+        if let Some(known) = &coded {
+            let codes = values.iter().map(|&v| known.partition_point(|&k| k < v));
+            feature.initial = most_frequent(codes, known.len()) as f32;
         }
-        Column { ruler, coded }
+        Column { feature, coded }
     }
 
     /// How many levels there are; 0 for numbers.
     pub fn levels(&self) -> usize {
-        if self.coded { self.ruler.known.len() } else { self.ruler.levels }
+        self.coded.as_ref().map_or(self.feature.levels, Vec::len)
     }
 
-    /// A value as the learners see it, and the start for `NaN`.
+    /// A value as the learners see it, and the initial imputation for `NaN`.
     pub fn read(&self, value: f64) -> f32 {
-        if value.is_nan() {
-            return self.ruler.start;
+        match &self.coded {
+            Some(known) if !value.is_nan() => {
+                let apart = |k: usize| (known[k] - value).abs();
+                (0..known.len()).reduce(|a, b| if apart(b) < apart(a) { b } else { a }).unwrap_or(0) as f32
+            }
+            _ => self.feature.read(value),
         }
-        if !self.coded {
-            return self.ruler.read(value);
-        }
-        let apart = |k: usize| (self.ruler.known[k] - value).abs();
-        (0..self.ruler.known.len()).reduce(|a, b| if apart(b) < apart(a) { b } else { a }).unwrap_or(0) as f32
     }
 
     /// A learner's value as a number of the feature.
     pub fn write(&self, value: f32) -> f64 {
-        if self.coded {
-            self.ruler.known.get(value as usize).copied().unwrap_or(f64::NAN)
-        } else {
-            self.ruler.write(value)
+        match &self.coded {
+            Some(known) => known.get(value as usize).copied().unwrap_or(f64::NAN),
+            None => f64::from(value),
         }
     }
 
-    /// What is predicted of it from so many observed cells; `few` says whether numbers with few values are learnt by the
+    /// What is predicted of it, given its observed values; `few` says whether numbers with few values are learnt by the
     /// probability of each.
-    pub fn response(&self, observed: usize, few: bool) -> Response {
-        let known = &self.ruler.known;
+    pub fn response(&self, values: &[f64], few: bool) -> Response {
         match self.levels() {
-            0 if few && known.len() <= FEW && observed >= known.len() * FEW_TIMES => {
-                Response::Values(known.iter().map(|&v| self.ruler.read(v)).collect())
+            0 => {
+                let known = distinct(values);
+                let is_few = few && known.len() <= FEW && values.len() >= known.len() * FEW_TIMES;
+                if is_few { Response::Values(known.iter().map(|&v| v as f32).collect()) } else { Response::Number }
             }
-            0 => Response::Number,
             levels => Response::Levels(levels),
         }
     }
+}
+
+/// The distinct values, rising.
+fn distinct(values: &[f64]) -> Vec<f64> {
+    let mut known = values.to_vec();
+    known.sort_unstable_by(f64::total_cmp);
+    known.dedup();
+    known
 }
 
 /// How wrong a point estimate is: by how much, for numbers, or at all, for levels.
@@ -86,7 +89,7 @@ mod tests {
     #[test]
     fn numbers_taken_as_levels_come_back() {
         let column = Column::of(&[10.0, 30.0, 30.0, 20.0], 0, 5);
-        assert_eq!((column.levels(), column.ruler.start, column.read(f64::NAN)), (3, 2.0, 2.0));
+        assert_eq!((column.levels(), column.feature.initial, column.read(f64::NAN)), (3, 2.0, 2.0));
         assert!([10.0, 20.0, 30.0].iter().all(|&v| column.write(column.read(v)) == v));
         assert_eq!(column.read(24.0), 1.0);
         assert_eq!(Column::of(&[1.0, 2.0, 3.0, 4.0], 0, 4).levels(), 0);

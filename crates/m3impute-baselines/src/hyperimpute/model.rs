@@ -1,10 +1,9 @@
 //! What HyperImpute has learnt: one learner a feature.
 
 use super::column::Column;
-use crate::in_turn::fill_in_turn;
+use crate::in_turn::{UnitFeature, fill_in_turn, levels_of};
 use m3impute_core::beliefs::Distributions;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
-use m3impute_learners::scaler::{Ruler, levels_of};
 use m3impute_learners::{FittedLearner, Response, Stored, restore};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,18 +43,19 @@ impl MatrixModel for Learners {
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
-        let starts: Vec<f32> = self.columns.iter().map(|c| c.ruler.start).collect();
-        tensors.insert("start".to_owned(), Tensor::F32(vec![starts.len()], starts));
+        let starts: Vec<f32> = self.columns.iter().map(|c| c.feature.initial).collect();
+        tensors.insert("initial".to_owned(), Tensor::F32(vec![starts.len()], starts));
         let mut kinds = Vec::with_capacity(self.columns.len());
         for (f, (column, learner)) in self.columns.iter().zip(&self.learners).enumerate() {
-            let known = column.ruler.known.clone();
-            tensors.insert(format!("{f}.known"), Tensor::F64(vec![known.len()], known));
+            if let Some(known) = &column.coded {
+                tensors.insert(format!("{f}.known"), Tensor::F64(vec![known.len()], known.clone()));
+            }
             kinds.push(learner.as_ref().map(|l| l.store(&format!("{f}."), tensors).to_owned()));
         }
         let state = State {
             rounds: self.rounds,
             order: self.order.clone(),
-            coded: self.columns.iter().map(|c| c.coded).collect(),
+            coded: self.columns.iter().map(|c| c.coded.is_some()).collect(),
             responses: self.responses.clone(),
             learners: kinds,
         };
@@ -69,7 +69,7 @@ impl MatrixModel for Learners {
         if sorted != (0..width).collect::<Vec<_>>() {
             return Err(Error::damaged("`order`: not each feature once"));
         }
-        let (shape, starts) = file.f32s("start")?;
+        let (shape, starts) = file.f32s("initial")?;
         let fits = state.coded.len() == width
             && state.learners.len() == width
             && state.responses.len() == width
@@ -79,13 +79,18 @@ impl MatrixModel for Learners {
         }
         let mut columns = Vec::with_capacity(width);
         for (f, feature) in file.header.encoder.features().iter().enumerate() {
-            let (levels, coded, start) = (levels_of(feature.meaning), state.coded[f], starts[f]);
-            let known = file.f64s(&format!("{f}.known"))?.1;
-            let rising = known.iter().all(|k| k.is_finite()) && known.windows(2).all(|k| k[0] < k[1]);
-            let column = Column { ruler: Ruler { levels, start, known: known.to_vec() }, coded };
-            let starts_well =
-                if column.levels() > 0 { (0.0..column.levels() as f32).contains(&start) } else { start.is_finite() };
-            if !rising || !starts_well || known.is_empty() != (levels > 0) || (coded && levels > 0) {
+            let feature = UnitFeature { levels: levels_of(feature.meaning), initial: starts[f] };
+            let known = if state.coded[f] { Some(file.f64s(&format!("{f}.known"))?.1.to_vec()) } else { None };
+            let rises = |k: &Vec<f64>| k.iter().all(|v| v.is_finite()) && k.windows(2).all(|w| w[0] < w[1]);
+            let column = Column { feature, coded: known };
+            let sound = match &column.coded {
+                Some(known) => {
+                    let initial = (0.0..known.len() as f32).contains(&feature.initial);
+                    feature.levels == 0 && rises(known) && initial
+                }
+                None => feature.is_sound(),
+            };
+            if !sound {
                 return Err(Error::damaged(format!("the values of feature {f}")));
             }
             columns.push(column);

@@ -225,6 +225,6 @@ impl Chain {
 
 /// The error of the initial imputation, so that columns weigh alike.
 fn baseline_error(response: &Response, hidden: &[(u32, f32)], column: &Column) -> f64 {
-    let wrong = |&(_, truth): &(u32, f32)| error(response, truth, column.ruler.start);
+    let wrong = |&(_, truth): &(u32, f32)| error(response, truth, column.feature.initial);
     (hidden.iter().map(wrong).sum::<f64>() / hidden.len().max(1) as f64).max(1e-3)
 }
