@@ -354,7 +354,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         median or of the most frequent level. Small is good. The measures are ``absolute_error`` (in the units of the
         column) and ``log_loss`` where the method holds cells out, ``scaled_absolute_error`` (in shares of the column's
         range) and ``share_wrong`` where it does not. ``m3`` adds ``best`` (the best single part of the model) and
-        ``mixture`` (what answers are mixed of).
+        ``ensemble`` (the ensemble weights).
         """
         if not self.__sklearn_is_fitted__():
             raise AttributeError("scores_: call `fit` first")
@@ -461,10 +461,9 @@ _PARAMETERS = """preset : str, optional
 
 def _held_out(known: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """What a method says of itself, under the names of :attr:`scores_`."""
-    names = {"typical": "baseline"}
     left_out = {"column", "kind"}
     return {
-        score["column"]: {names.get(key, key): value for key, value in score.items() if key not in left_out}
+        score["column"]: {key: value for key, value in score.items() if key not in left_out}
         for score in known
     }
 

@@ -62,7 +62,7 @@ def test_the_charts_of_a_filling_show_what_there_is(show: Any) -> None:
     # The third card: 115 whole numbers were filled.
     assert marks(".card:nth-child(3) path.observed") > 10
     assert marks(".card:nth-child(3) path.filled") > 5
-    assert marks(".card:nth-child(3) path.believed") == 1
+    assert marks(".card:nth-child(3) path.predicted") == 1
     assert marks(".card:nth-child(3) path.whisker") == marks(".card:nth-child(3) path.point") == 14
     # The first has two holes only: they are drawn one by one.
     assert page.run("document.querySelector('.card:nth-child(1) path.filled')") is None

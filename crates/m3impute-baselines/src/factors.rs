@@ -3,7 +3,7 @@
 //!
 //! Notation: `n` rows, `w` features, `r` directions.
 
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::linalg::{cholesky, dot, eigen, gram, outer_gram, product, solve_cholesky};
 use rayon::prelude::*;

@@ -11,7 +11,7 @@ mod bank;
 
 use crate::heldout::{HeldOut, columns, hold_out};
 use bank::{Bank, Donor, places, variance};
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Completed, Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,

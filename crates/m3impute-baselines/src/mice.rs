@@ -14,7 +14,7 @@ mod chain;
 
 use crate::heldout::columns;
 use chain::Chain;
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Completed, Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,

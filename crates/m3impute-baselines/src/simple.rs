@@ -2,7 +2,7 @@
 //!
 //! A column with levels gets its most frequent level from all three.
 
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Feature, Layout, Meaning, Scale, median};
 use m3impute_core::{
     Encoded, Encoding, Error, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,

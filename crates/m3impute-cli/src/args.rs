@@ -7,7 +7,7 @@ mod parse;
 pub use bench::{BenchEngineArgs, BenchM3Args, BenchPaperArgs, BenchVerb, TableFormat};
 pub use options::{
     EmptyColumns, FillArgs, HideArgs, InfinityPolicy, LearnArgs, MethodArgs, OutputArgs, PointChoice, ReadArgs,
-    RunArgs, ScaleChoice, SurenessArgs, Switch, TuningArgs, VerbosityArgs, When,
+    RunArgs, ScaleChoice, Switch, TuningArgs, UncertaintyArgs, VerbosityArgs, When,
 };
 
 use clap::{Args, Parser, Subcommand};
@@ -103,7 +103,7 @@ pub struct ImputeArgs {
     #[command(flatten)]
     pub method: MethodArgs,
     #[command(flatten)]
-    pub sureness: SurenessArgs,
+    pub uncertainty: UncertaintyArgs,
     #[command(flatten)]
     pub learn: LearnArgs,
 }
@@ -148,7 +148,7 @@ pub struct TransformArgs {
     pub to: OutputArgs,
 
     #[command(flatten)]
-    pub sureness: SurenessArgs,
+    pub uncertainty: UncertaintyArgs,
 
     /// Format of the input, if its extension does not tell
     #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]

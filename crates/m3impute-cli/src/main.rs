@@ -6,9 +6,9 @@ mod grid;
 mod memory;
 mod reports;
 mod scores;
-mod sureness;
 mod table_io;
 mod terminal;
+mod uncertainty;
 mod verbs;
 
 use clap::Parser;

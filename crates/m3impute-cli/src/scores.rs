@@ -39,7 +39,7 @@ pub fn table(scores: &[&ColumnScore], verbosity: &Verbosity) -> String {
     let mut grid =
         Grid::new(["column", "cells", "error", "baseline", "", "best single model", "ensemble"]).right(1..=4);
     for score in scores {
-        let held = &score.held_out;
+        let held = &score.validation;
         let error = |e: Option<f64>| e.map_or_else(|| "?".to_owned(), |e| words::error(score, e));
         let look = match score.ratio() {
             Some(ratio) if ratio >= 1.0 => Look::Warn,
@@ -50,10 +50,10 @@ pub fn table(scores: &[&ColumnScore], verbosity: &Verbosity) -> String {
             score.column.clone().into(),
             held.cells.to_string().into(),
             error(held.error).into(),
-            error(held.typical).into(),
+            error(held.baseline).into(),
             Cell::new(score.ratio().map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)), look),
             held.best.as_ref().map_or_else(String::new, |b| format!("{} ({})", error(Some(b.error)), b.name)).into(),
-            Cell::new(held.mixture.clone(), Look::Dim),
+            Cell::new(held.ensemble.clone(), Look::Dim),
         ]);
     }
     grid.text(verbosity)
@@ -69,25 +69,25 @@ pub fn remarks(scores: &[ColumnScore]) -> Vec<String> {
         let plural = if columns.len() == 1 { "" } else { "s" };
         (!columns.is_empty()).then(|| format!("column{plural} {named}{more}: {what}"))
     };
-    let typical = of(ColumnScore::is_typical, "no model beats the baseline on held-out cells");
-    let unknown = of(|s| s.held_out.error.is_none(), "too few observed values to estimate the error");
-    typical.into_iter().chain(unknown).collect()
+    let baseline = of(ColumnScore::is_no_better_than_baseline, "no model beats the baseline on held-out cells");
+    let unknown = of(|s| s.validation.error.is_none(), "too few observed values to estimate the error");
+    baseline.into_iter().chain(unknown).collect()
 }
 
 /// `3 columns, 120 held-out cells`.
 pub fn summary(scores: &[ColumnScore]) -> String {
-    let cells = scores.iter().map(|s| s.held_out.cells).sum();
+    let cells = scores.iter().map(|s| s.validation.cells).sum();
     format!("{}, {}", count(scores.len(), "column"), count(cells, "held-out cell"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use m3impute::{HeldOut, Kind, Measure};
+    use m3impute::{Kind, Measure, ValidationScore};
 
-    fn score(column: &str, kind: Kind, measure: Measure, error: Option<f64>, typical: f64) -> ColumnScore {
-        let held_out = HeldOut { cells: 20, error, typical: Some(typical), ..HeldOut::default() };
-        ColumnScore { column: column.to_owned(), kind, measure, held_out }
+    fn score(column: &str, kind: Kind, measure: Measure, error: Option<f64>, baseline: f64) -> ColumnScore {
+        let validation = ValidationScore { cells: 20, error, baseline: Some(baseline), ..ValidationScore::default() };
+        ColumnScore { column: column.to_owned(), kind, measure, validation }
     }
 
     #[test]

@@ -20,8 +20,7 @@ pub struct Verbosity {
     color_err: bool,
 }
 
-/// The name that the module `sureness` uses.
-pub use Verbosity as Manner;
+/// The name that the module `uncertainty` uses.
 
 impl Verbosity {
     pub fn of(args: VerbosityArgs) -> Verbosity {

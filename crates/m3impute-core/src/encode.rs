@@ -3,13 +3,13 @@
 //! Notation: `n` rows, `w` features. A feature is what a method sees: a number, a flag that says whether the cell has a
 //! certain level, or the code of a level.
 
-use crate::beliefs::{Beliefs, ColumnBeliefs, Distributions};
+use crate::distributions::{ColumnDistributions, Distributions, PredictiveDistributions};
 use crate::error::{Error, Result};
-use crate::held_out::{ColumnScore, HeldOut, Measure};
 use crate::imputer::Fallback;
 use crate::model_file::{ModelFile, Tensor};
 use crate::schema::{ColumnSpec, Kind, Schema};
 use crate::table::{Table, Values};
+use crate::validation::{ColumnScore, Measure, ValidationScore};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -322,13 +322,13 @@ impl Encoder {
     ///
     /// # Errors
     /// When a column that the encoder knows is not there, or is of another type.
-    pub(crate) fn beliefs(
+    pub(crate) fn distributions(
         &self,
         table: &Table,
         data: &Encoded,
         of: Vec<Distributions>,
         finish: Finish,
-    ) -> Result<Beliefs> {
+    ) -> Result<PredictiveDistributions> {
         let map = self.matching(table)?;
         let (mut columns, w) = (Vec::new(), data.width());
         for (f, (feature, of)) in self.features.iter().zip(of).enumerate() {
@@ -356,7 +356,7 @@ impl Encoder {
                 }
             };
             let has_levels = spec.kind.has_levels();
-            columns.push(ColumnBeliefs {
+            columns.push(ColumnDistributions {
                 column,
                 levels: spec.levels.clone(),
                 unordered: has_levels && spec.kind != Kind::Ordered,
@@ -369,12 +369,12 @@ impl Encoder {
                 of,
             });
         }
-        Ok(Beliefs { columns })
+        Ok(PredictiveDistributions { columns })
     }
 
     /// The scores of features as those of the columns that are to be filled.
-    pub(crate) fn scores(&self, of: Vec<HeldOut>) -> Vec<ColumnScore> {
-        let score = |(feature, held_out): (&Feature, HeldOut)| {
+    pub(crate) fn scores(&self, of: Vec<ValidationScore>) -> Vec<ColumnScore> {
+        let score = |(feature, validation): (&Feature, ValidationScore)| {
             let spec = &self.schema.columns()[feature.column];
             let (measure, unit) = match feature.meaning {
                 Meaning::Number => (Measure::AbsoluteError, feature.scale),
@@ -382,7 +382,7 @@ impl Encoder {
                 Meaning::Flag(_) => return None,
             };
             let (column, kind) = (spec.name.clone(), spec.kind);
-            spec.is_filled().then(|| ColumnScore { column, kind, measure, held_out: held_out.times(unit) })
+            spec.is_filled().then(|| ColumnScore { column, kind, measure, validation: validation.times(unit) })
         };
         self.features.iter().zip(of).filter_map(score).collect()
     }

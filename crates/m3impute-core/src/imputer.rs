@@ -1,13 +1,13 @@
 //! The contract that every method keeps, and the row of the registry that describes it.
 
-use crate::beliefs::Beliefs;
+use crate::distributions::PredictiveDistributions;
 use crate::encode::Finish;
 use crate::error::{Error, Result, nearest};
-use crate::held_out::ColumnScore;
 use crate::model_file::ModelFile;
 use crate::run::Run;
 use crate::schema::Schema;
 use crate::table::Table;
+use crate::validation::ColumnScore;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,8 +28,8 @@ pub trait Imputer: Debug + Send + Sync {
     /// When the table cannot be filled, or the run is cancelled.
     fn impute(&self, table: &Table, run: &mut Run) -> Result<Imputation>;
 
-    /// Whether it has a distribution for every hole once it is fitted: see [`FittedImputer::believe`].
-    fn believes(&self) -> bool {
+    /// Whether it has a distribution for every hole once it is fitted: see [`FittedImputer::predict_distributions`].
+    fn has_distributions(&self) -> bool {
         false
     }
 
@@ -38,7 +38,11 @@ pub trait Imputer: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Imputer::impute`].
-    fn impute_with_distributions(&self, _table: &Table, _run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+    fn impute_with_distributions(
+        &self,
+        _table: &Table,
+        _run: &mut Run,
+    ) -> Result<Option<(Imputation, PredictiveDistributions)>> {
         Ok(None)
     }
 
@@ -68,8 +72,8 @@ pub trait FittedImputer: Debug + Send + Sync {
     /// When the rows lack a column of the model, or the run is cancelled.
     fn transform(&self, rows: &Table, run: &mut Run) -> Result<Imputation>;
 
-    /// Whether [`FittedImputer::believe`] has an answer.
-    fn believes(&self) -> bool {
+    /// Whether [`FittedImputer::predict_distributions`] has an answer.
+    fn has_distributions(&self) -> bool {
         false
     }
 
@@ -77,7 +81,11 @@ pub trait FittedImputer: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`FittedImputer::transform`].
-    fn believe(&self, _rows: &Table, _run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+    fn predict_distributions(
+        &self,
+        _rows: &Table,
+        _run: &mut Run,
+    ) -> Result<Option<(Imputation, PredictiveDistributions)>> {
         Ok(None)
     }
 

@@ -3,10 +3,9 @@
 //! The way of the data: a [`Table`] is encoded to numbers ([`encode`]), a method fills them ([`Imputer`]), and they are
 //! decoded into the holes. Observed cells are never touched. This crate knows no file, prints nothing, and has no method.
 
-pub mod beliefs;
+pub mod distributions;
 pub mod encode;
 mod error;
-mod held_out;
 pub mod heldout;
 mod imputer;
 mod matrix_method;
@@ -17,11 +16,11 @@ mod run;
 mod sampler;
 mod schema;
 mod table;
+mod validation;
 
-pub use beliefs::{Beliefs, Point};
+pub use distributions::{Point, PredictiveDistributions};
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
-pub use held_out::{ColumnScore, HeldOut, Measure, Single};
 pub use imputer::{
     Expect, Fallback, FinishChoice, FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec, ParamSpec,
     Settings,
@@ -33,3 +32,4 @@ pub use run::{Cancel, Observer, Progress, Run};
 pub use sampler::{RandomStream, sample_rows, shuffle_front, unit};
 pub use schema::{Bounds, ColumnSpec, Kind, Role, Schema};
 pub use table::{Column, MISSING_CODE, Observed, Table, Values};
+pub use validation::{ColumnScore, Measure, SingleModel, ValidationScore};

@@ -1,15 +1,15 @@
 //! Most methods work on numbers alone. This makes an [`Imputer`] of such a method: the table is encoded, the method
 //! fills the matrix, the matrix is decoded; saving, loading and new rows come with it.
 
-use crate::beliefs::{Beliefs, Distributions};
+use crate::distributions::{Distributions, PredictiveDistributions};
 use crate::encode::{Encoded, Encoder, Encoding, Finish};
 use crate::error::{Error, Result};
-use crate::held_out::{ColumnScore, HeldOut};
 use crate::imputer::{FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec};
 use crate::model_file::{Header, ModelFile, Tensor};
 use crate::run::Run;
 use crate::schema::Schema;
 use crate::table::Table;
+use crate::validation::{ColumnScore, ValidationScore};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub struct Completed {
     /// A sentence each.
     pub notes: Vec<String>,
     /// How good the filled values are: see [`MatrixModel::scores`].
-    pub scores: Vec<HeldOut>,
+    pub scores: Vec<ValidationScore>,
 }
 
 impl Completed {
@@ -101,7 +101,7 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
     fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>>;
 
     /// Validation errors of each feature, in the units of the encoded matrix; empty where no cell was held out.
-    fn scores(&self) -> Vec<HeldOut> {
+    fn scores(&self) -> Vec<ValidationScore> {
         Vec::new()
     }
 
@@ -173,17 +173,21 @@ impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
         Ok(filled.with_word_of(&fitted))
     }
 
-    fn believes(&self) -> bool {
+    fn has_distributions(&self) -> bool {
         M::Model::DISTRIBUTIONS
     }
 
-    fn impute_with_distributions(&self, table: &Table, run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+    fn impute_with_distributions(
+        &self,
+        table: &Table,
+        run: &mut Run,
+    ) -> Result<Option<(Imputation, PredictiveDistributions)>> {
         if !M::Model::DISTRIBUTIONS {
             return Ok(None);
         }
         let fitted = self.learn(table, run)?;
-        let believed = fitted.believe(table, run)?;
-        Ok(believed.map(|(filled, beliefs)| (filled.with_word_of(&fitted), beliefs)))
+        let predicted = fitted.predict_distributions(table, run)?;
+        Ok(predicted.map(|(filled, distributions)| (filled.with_word_of(&fitted), distributions)))
     }
 
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
@@ -213,17 +217,23 @@ struct Fitted<M: MatrixMethod> {
 
 impl<M: MatrixMethod> Fitted<M> {
     /// Predicts the missing cells of a table, of which `data` is the encoding.
-    fn predict(&self, table: &Table, mut data: Encoded, want: Want, run: &Run) -> Result<(Imputation, Beliefs)> {
+    fn predict(
+        &self,
+        table: &Table,
+        mut data: Encoded,
+        want: Want,
+        run: &Run,
+    ) -> Result<(Imputation, PredictiveDistributions)> {
         let of = match &self.model {
             Some(model) => model.predict(&mut data, want, run)?,
             None => None,
         };
         let (filled, fallbacks) = self.encoder.decode(table, &data, self.finish, self.spec.name)?;
-        let beliefs = match want {
-            Want::Point => Beliefs::default(),
-            Want::Distribution => self.encoder.beliefs(table, &data, of.unwrap_or_default(), self.finish)?,
+        let distributions = match want {
+            Want::Point => PredictiveDistributions::default(),
+            Want::Distribution => self.encoder.distributions(table, &data, of.unwrap_or_default(), self.finish)?,
         };
-        Ok((Imputation { table: filled, fallbacks, notes: Vec::new(), scores: Vec::new() }, beliefs))
+        Ok((Imputation { table: filled, fallbacks, notes: Vec::new(), scores: Vec::new() }, distributions))
     }
 }
 
@@ -244,11 +254,15 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
         Ok(self.predict(rows, self.encoder.encode(rows)?, Want::Point, run)?.0)
     }
 
-    fn believes(&self) -> bool {
+    fn has_distributions(&self) -> bool {
         M::Model::DISTRIBUTIONS
     }
 
-    fn believe(&self, rows: &Table, run: &mut Run) -> Result<Option<(Imputation, Beliefs)>> {
+    fn predict_distributions(
+        &self,
+        rows: &Table,
+        run: &mut Run,
+    ) -> Result<Option<(Imputation, PredictiveDistributions)>> {
         run.check()?;
         if !M::Model::DISTRIBUTIONS {
             return Ok(None);

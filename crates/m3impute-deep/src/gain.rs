@@ -10,7 +10,7 @@ use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
 use crate::pace::{Best, Pace};
 use crate::registry;
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
@@ -457,7 +457,7 @@ impl MatrixModel for FittedGain {
         let mut of = self.inputs.no_distributions();
         let (width, weights) = (self.inputs.width(), [1.0 / SAMPLES as f32; SAMPLES]);
         self.sample(rows, SAMPLES, run, |rows, i, values| {
-            self.inputs.believe(rows, i, &Samples { values, width, weights: &weights }, &mut of);
+            self.inputs.predict_distributions(rows, i, &Samples { values, width, weights: &weights }, &mut of);
             self.inputs.put(rows, i, &values[..width]);
         })?;
         Ok(Some(of))

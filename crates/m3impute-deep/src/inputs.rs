@@ -2,7 +2,7 @@
 //!
 //! `n` rows, `m` features of the encoded table, `w` inputs of a network: numbers first, then flags.
 
-use m3impute_core::beliefs::{Distributions, LEVELS};
+use m3impute_core::distributions::{Distributions, QUANTILE_LEVELS};
 use m3impute_core::encode::{Constants, Layout, MAX_FLAGS, Meaning, Scale};
 use m3impute_core::{Encoded, Encoding, Error, ModelFile, Result};
 use m3impute_nn::Matrix;
@@ -153,7 +153,13 @@ impl Inputs {
 
     /// Adds the predictive distributions of the missing cells of row `i`: quantiles of weighted samples for numbers,
     /// their weighted mean for levels. The weights add up to one.
-    pub(crate) fn believe(&self, data: &Encoded, i: usize, samples: &Samples<'_>, to: &mut [Distributions]) {
+    pub(crate) fn predict_distributions(
+        &self,
+        data: &Encoded,
+        i: usize,
+        samples: &Samples<'_>,
+        to: &mut [Distributions],
+    ) {
         for ((slot, seen), to) in self.slots.iter().zip(data.observed_row(i)).zip(to) {
             match (slot, to) {
                 _ if *seen => {}
@@ -229,8 +235,8 @@ impl Samples<'_> {
         self.of(at).map(|(value, weight)| weight * value).sum()
     }
 
-    /// The quantiles at [`LEVELS`]: each sample stands in the middle of its weight, with linear interpolation between.
-    fn quantiles(&self, at: usize) -> [f64; LEVELS.len()] {
+    /// The quantiles at [`QUANTILE_LEVELS`]: each sample stands in the middle of its weight, with linear interpolation between.
+    fn quantiles(&self, at: usize) -> [f64; QUANTILE_LEVELS.len()] {
         let mut sorted: Vec<(f32, f32)> = self.of(at).filter(|(value, _)| value.is_finite()).collect();
         sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let total: f64 = sorted.iter().map(|s| f64::from(s.1)).sum();
@@ -238,7 +244,7 @@ impl Samples<'_> {
         let middle = |place: usize, below: f64| below + 0.5 * f64::from(sorted[place].1);
         std::array::from_fn(|k| {
             let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-            let share = LEVELS[k] * total;
+            let share = QUANTILE_LEVELS[k] * total;
             while place < last && middle(place + 1, below + f64::from(sorted[place].1)) < share {
                 below += f64::from(sorted[place].1);
                 place += 1;
@@ -294,8 +300,8 @@ mod tests {
         let samples = Samples { values: &[3.0, 1.0, 2.0], width: 1, weights: &[0.25, 0.25, 0.5] };
         let quantiles = samples.quantiles(0);
         assert_eq!(quantiles[0], 1.0);
-        assert_eq!(quantiles[LEVELS.len() / 2], 2.0);
-        assert_eq!(quantiles[LEVELS.len() - 1], 3.0);
+        assert_eq!(quantiles[QUANTILE_LEVELS.len() / 2], 2.0);
+        assert_eq!(quantiles[QUANTILE_LEVELS.len() - 1], 3.0);
         assert!(quantiles.windows(2).all(|w| w[0] <= w[1]));
         assert_eq!(samples.mean(0), 2.0);
     }

@@ -13,7 +13,7 @@ use crate::held::{Held, split};
 use crate::inputs::{Inputs, Rows, encoding, incomplete_rows};
 use crate::pace::{Best, Pace};
 use crate::registry;
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::{
     Completed, Encoded, Encoding, Error, Expect, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
     ModelFile, ParamSpec, Result, Run, Tensor, Want, load_matrix_model,

@@ -13,7 +13,7 @@ use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
 use crate::pace::{Best, Pace};
 use crate::registry;
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
@@ -428,7 +428,7 @@ impl MatrixModel for FittedMiwae {
         }
         let mut of = self.inputs.no_distributions();
         self.sample(rows, run, Fill::Draw, |rows, i, samples| {
-            self.inputs.believe(rows, i, samples[1], &mut of);
+            self.inputs.predict_distributions(rows, i, samples[1], &mut of);
             self.inputs.put(rows, i, &self.point(samples));
         })?;
         Ok(Some(of))

@@ -11,7 +11,7 @@ use crate::model::{Architecture, Model, Start};
 use crate::pass::Pass;
 use crate::peers::{PeerSource, Sampling, directions};
 use crate::train::{Trainer, Training};
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::Meaning;
 use m3impute_core::{Encoded, Error, Learnt, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_nn::{Matrix, Tape};

@@ -6,7 +6,7 @@ use crate::number;
 
 /// How the values of an [`ExtraColumn`] are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum ValueFormat {
     /// As filled cells of the column they belong to: its decimals, its way of writing timestamps, the names of its
     /// levels.
     AsColumn,
@@ -25,7 +25,7 @@ pub struct ExtraColumn {
     /// The column of the table that it belongs to.
     pub of: usize,
     /// How its values are written.
-    pub manner: Manner,
+    pub format: ValueFormat,
     /// Its values, a row each. Levels are the codes that the table has for them.
     pub values: Vec<Option<f64>>,
 }
@@ -35,11 +35,11 @@ impl Document {
     /// and what it became.
     ///
     /// ```
-    /// use m3impute_io::{ExtraColumn, Input, Manner, ReadOptions, read};
+    /// use m3impute_io::{ExtraColumn, Input, ValueFormat, ReadOptions, read};
     /// let input = Input::Bytes { name: "a.csv".to_owned(), bytes: b"a,a_lower\n1,5\n,6\n".to_vec() };
     /// let document = read(&input, &ReadOptions::default())?;
     /// let extra = |name: &str| {
-    ///     ExtraColumn { name: name.to_owned(), of: 0, manner: Manner::AsColumn, values: vec![None, Some(0.5)] }
+    ///     ExtraColumn { name: name.to_owned(), of: 0, format: ValueFormat::AsColumn, values: vec![None, Some(0.5)] }
     /// };
     /// let mut extras = [extra("a_lower"), extra("a_upper")];
     /// assert_eq!(document.name_extras(&mut extras), [("a_lower".to_owned(), "a_lower_2".to_owned())]);
@@ -90,11 +90,11 @@ impl Document {
 
     /// The text of a value of an extra column.
     pub(crate) fn extra_text(&self, extra: &ExtraColumn, value: f64) -> Option<String> {
-        match extra.manner {
-            Manner::AsColumn => {
+        match extra.format {
+            ValueFormat::AsColumn => {
                 value_text(&self.table.schema().columns()[extra.of], value, &self.reading.columns[extra.of])
             }
-            Manner::Plain => {
+            ValueFormat::Plain => {
                 // A file has one decimal sign.
                 let comma = self.reading.columns.iter().any(|c| c.decimal_comma);
                 Some(number::write(value, false, 0, if comma { b',' } else { b'.' }))

@@ -46,7 +46,7 @@ pub use chunks::{ChunkReader, open_chunks};
 pub use document::{Change, Document, read};
 pub use encoding::Encoding;
 pub use error::{Error, Place, Result, Spot};
-pub use extra::{ExtraColumn, Manner};
+pub use extra::{ExtraColumn, ValueFormat};
 pub use findings::{Finding, Odd, Sentinel, TokenCount};
 pub use format::Format;
 pub use input::Input;

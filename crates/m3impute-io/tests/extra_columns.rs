@@ -2,7 +2,7 @@
 
 use m3impute_core::{Kind, Schema, Table};
 use m3impute_io::{
-    Change, Document, DocumentWriter, ExtraColumn, Format, Input, Manner, ReadOptions, open_chunks, read,
+    Change, Document, DocumentWriter, ExtraColumn, Format, Input, ReadOptions, ValueFormat, open_chunks, read,
 };
 
 fn input(name: &str, bytes: impl Into<Vec<u8>>) -> Input {
@@ -17,7 +17,7 @@ fn document(bytes: &str) -> Document {
 fn lower(document: &Document, of: usize, filled: &Table) -> ExtraColumn {
     let name = format!("{}_lower", document.table().schema().columns()[of].name);
     let values = (0..filled.rows()).map(|i| Some(filled.number(i, of) - 0.5)).collect();
-    ExtraColumn { name, of, manner: Manner::AsColumn, values }
+    ExtraColumn { name, of, format: ValueFormat::AsColumn, values }
 }
 
 /// Fills the missing cells of a column with a value.
@@ -80,17 +80,17 @@ fn values_are_written_as_those_of_their_column() {
     let document = read(&input("a.csv", text), &ReadOptions { kinds, ..ReadOptions::default() }).unwrap();
     let levels = &document.table().schema().columns()[1].levels;
     let small = levels.iter().position(|l| l == "S").unwrap() as f64;
-    let extra = |name: &str, of, manner, value| ExtraColumn {
+    let extra = |name: &str, of, format, value| ExtraColumn {
         name: name.to_owned(),
         of,
-        manner,
+        format,
         values: vec![None, None, Some(value)],
     };
     let extras = [
-        extra("day_lower", 0, Manner::AsColumn, 1_706_745_600.0 + 86_400.0),
-        extra("size_lower", 1, Manner::AsColumn, small),
-        extra("n_lower", 2, Manner::AsColumn, 3.0),
-        extra("size_p_S", 1, Manner::Plain, 0.25),
+        extra("day_lower", 0, ValueFormat::AsColumn, 1_706_745_600.0 + 86_400.0),
+        extra("size_lower", 1, ValueFormat::AsColumn, small),
+        extra("n_lower", 2, ValueFormat::AsColumn, 3.0),
+        extra("size_p_S", 1, ValueFormat::Plain, 0.25),
     ];
     let out = String::from_utf8(written(&document, document.table(), Format::Csv, &extras)).unwrap();
     assert_eq!(
@@ -118,7 +118,7 @@ fn only_holes_of_the_file_have_entries() {
         open_chunks(&input("b.csv", rows), &ReadOptions::default(), training.reading(), schema, 10).unwrap();
     let chunk = chunks.next().unwrap().unwrap();
     let values = vec![Some(0.5); 3];
-    let extra = ExtraColumn { name: "b_p_x".to_owned(), of: 1, manner: Manner::Plain, values };
+    let extra = ExtraColumn { name: "b_p_x".to_owned(), of: 1, format: ValueFormat::Plain, values };
     let table = filled(chunk.table(), 1, 0.0);
     let out = String::from_utf8(written(&chunk, &table, Format::Csv, std::slice::from_ref(&extra))).unwrap();
     assert_eq!(out, "a,b,b_p_x\n1,z,\n2,x,0.5\n,x,\n");

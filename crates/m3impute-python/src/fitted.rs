@@ -5,8 +5,8 @@ use crate::errors::{core, io};
 use crate::requests::{RunRequest, infinities};
 use crate::tables::{Changed, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
-use m3impute::beliefs::Distributions;
-use m3impute::{Beliefs, Error, FittedImputer, Imputation, ModelFile, Run, Table};
+use m3impute::distributions::Distributions;
+use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
 use m3impute_io::arrow::document_as_in;
 use m3impute_io::{ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
 use pyo3::prelude::*;
@@ -35,8 +35,8 @@ impl Model {
         py.detach(|| document_as_in(vec![batch], &options, &self.reading, self.fitted.schema())).map_err(io)
     }
 
-    fn believed(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, Beliefs)> {
-        let believed = self.fitted.believe(rows, run)?;
+    fn believed(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, PredictiveDistributions)> {
+        let believed = self.fitted.predict_distributions(rows, run)?;
         believed.ok_or_else(|| Error::Request {
             what: "method".to_owned(),
             expected: "one that has distributions, such as `m3`".to_owned(),
@@ -114,7 +114,7 @@ impl Model {
     /// Fills new rows and, with a level, fills them with the lower and the upper ends of their intervals too; without one,
     /// draws so many times from their distributions. With it, what was found in the rows.
     #[allow(clippy::type_complexity)]
-    fn believe(
+    fn predict_distributions(
         &self,
         py: Python<'_>,
         columns: Vec<(String, Bound<'_, Column>)>,
@@ -127,10 +127,10 @@ impl Model {
         let rows = document.table();
         let (imputation, tables) = watched(py, run.progress.as_ref(), |cancel, send| {
             let mut run = run.run(cancel, send)?;
-            let (imputation, beliefs) = self.believed(rows, &mut run)?;
+            let (imputation, distributions) = self.believed(rows, &mut run)?;
             let tables: Vec<Table> = match level {
-                Some(level) => beliefs.ends(&imputation.table, level).into(),
-                None => (1..=draws).map(|n| beliefs.draw_rows(rows, &imputation.table, &run, n)).collect(),
+                Some(level) => distributions.ends(&imputation.table, level).into(),
+                None => (1..=draws).map(|n| distributions.draw_rows(rows, &imputation.table, &run, n)).collect(),
             };
             Ok((imputation, tables))
         })?;
@@ -152,11 +152,11 @@ impl Model {
         run: RunRequest,
     ) -> PyResult<Vec<(String, Bound<'py, PyBytes>, Vec<String>, Bound<'py, PyBytes>)>> {
         let document = self.document(py, &columns, infinite)?;
-        let (_, beliefs) = watched(py, run.progress.as_ref(), |cancel, send| {
+        let (_, distributions) = watched(py, run.progress.as_ref(), |cancel, send| {
             self.believed(document.table(), &mut run.run(cancel, send)?)
         })?;
         let mut all = Vec::new();
-        for column in &beliefs.columns {
+        for column in &distributions.columns {
             let Distributions::Shares { values, shares } = &column.of else { continue };
             let mut order: Vec<usize> =
                 (0..values.len()).filter(|&v| (values[v] as usize) < column.levels.len()).collect();

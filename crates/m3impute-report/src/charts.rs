@@ -157,12 +157,12 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     if of.binned {
         svg.path(Paint::Class("filled"), &bars(&of.filled, NARROW));
     }
-    if let Some(shares) = &of.believed {
+    if let Some(shares) = &of.predicted {
         let mut path = String::new();
         for (at, &share) in shares.iter().enumerate() {
             let _ = write!(path, "{}{:.1} {:.1}", if at == 0 { 'M' } else { 'L' }, (at as f64 + 0.5) * bin, y(share));
         }
-        svg.path(Paint::Class("believed"), &path);
+        svg.path(Paint::Class("predicted"), &path);
     }
     svg.path(Paint::Class("axis"), &format!("M0 {HEIGHT}H{WIDTH}"));
     let place = |v: f64| ((v - of.low) / (of.high - of.low)).clamp(0.0, 1.0) * (WIDTH - 4.0) + 2.0;
@@ -196,7 +196,7 @@ fn largest(shares: &[f64]) -> f64 {
 
 /// The tallest of what the filled values should look like.
 fn usual(of: &Histogram) -> f64 {
-    largest(&of.observed).max(of.believed.as_deref().map_or(0.0, largest)).max(1e-9)
+    largest(&of.observed).max(of.predicted.as_deref().map_or(0.0, largest)).max(1e-9)
 }
 
 /// An end of an axis. Bins of whole numbers begin half a step before them.
@@ -215,7 +215,7 @@ pub(crate) fn level(share: &LevelShare, most: f64) -> Html {
     let mut svg = Svg::new();
     svg.rect(Paint::Class("observed"), (0.0, 0.0), (place(share.observed), 6.0));
     svg.rect(Paint::Class("filled"), (0.0, 7.0), (place(share.filled), 6.0));
-    if let Some(p) = share.believed {
+    if let Some(p) = share.predicted {
         svg.rect(Paint::Class("tick"), ((place(p) - 0.8).clamp(0.0, 98.4), 5.0), (1.6, 9.0));
     }
     svg.in_page("level", (100.0, 14.0), Fit::Stretched, None)
@@ -290,7 +290,7 @@ mod tests {
             observed: vec![0.5, 0.0, 0.25, 0.25],
             filled: vec![0.0, 1.0, 0.0, 0.0],
             binned: true,
-            believed: Some(vec![0.25; 4]),
+            predicted: Some(vec![0.25; 4]),
             whiskers: vec![Whisker { low: 1.0, point: 2.0, high: 3.0 }],
             ..Histogram::default()
         };
@@ -299,6 +299,6 @@ mod tests {
             let from = svg.find(&format!("class=\"{class}\" d=\"")).unwrap();
             svg[from..].split('"').nth(3).unwrap().matches('M').count()
         };
-        assert_eq!([shapes("observed"), shapes("filled"), shapes("believed"), shapes("whisker")], [3, 1, 1, 1]);
+        assert_eq!([shapes("observed"), shapes("filled"), shapes("predicted"), shapes("whisker")], [3, 1, 1, 1]);
     }
 }

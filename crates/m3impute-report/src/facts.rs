@@ -150,7 +150,7 @@ pub struct Histogram {
     /// Of the filled ones.
     pub filled: Vec<f64>,
     /// Of the predictive distributions of the filled cells, where the method has them.
-    pub believed: Option<Vec<f64>>,
+    pub predicted: Option<Vec<f64>>,
     /// How many values lie outside of the bins.
     pub outside: usize,
     /// The middle of the observed values.
@@ -187,7 +187,7 @@ pub struct LevelShare {
     /// Its share of the filled ones.
     pub filled: f64,
     /// Its mean probability in the filled cells, where the method has distributions.
-    pub believed: Option<f64>,
+    pub predicted: Option<f64>,
 }
 
 /// A row of which little is known.

@@ -1,8 +1,9 @@
 //! A page stays under a megabyte, whatever the table: here everything is as long as it can be and must be escaped.
 
-use m3impute_core::beliefs::{ColumnBeliefs, Distributions, LEVELS};
+use m3impute_core::distributions::{ColumnDistributions, Distributions, QUANTILE_LEVELS};
 use m3impute_core::{
-    Beliefs, Column, ColumnScore, ColumnSpec, Fallback, HeldOut, Imputation, Kind, Measure, Schema, Single, Table,
+    Column, ColumnScore, ColumnSpec, Fallback, Imputation, Kind, Measure, PredictiveDistributions, Schema, SingleModel,
+    Table, ValidationScore,
 };
 use m3impute_report::{Event, ImputeFacts, Imputed, Work};
 
@@ -35,31 +36,37 @@ fn tables() -> (Table, Table) {
     (table, filled)
 }
 
-fn beliefs(table: &Table) -> Beliefs {
+fn distributions(table: &Table) -> PredictiveDistributions {
     let of = |j: usize| {
         let rows: Vec<usize> = (0..ROWS).filter(|&i| !table.observed().get(i, j)).collect();
         let levels = table.schema().columns()[j].levels.clone();
         let of = if levels.is_empty() {
-            Distributions::Quantiles(rows.iter().map(|&i| LEVELS.map(|l| i as f64 * l)).collect())
+            Distributions::Quantiles(rows.iter().map(|&i| QUANTILE_LEVELS.map(|l| i as f64 * l)).collect())
         } else {
             let values = (0..20).map(f64::from).collect();
             Distributions::Shares { values, shares: vec![0.05; 20 * rows.len()] }
         };
-        ColumnBeliefs { column: j, unordered: !levels.is_empty(), levels, step: 0.0, rows, of }
+        ColumnDistributions { column: j, unordered: !levels.is_empty(), levels, step: 0.0, rows, of }
     };
-    Beliefs { columns: (0..COLUMNS).map(of).collect() }
+    PredictiveDistributions { columns: (0..COLUMNS).map(of).collect() }
 }
 
 #[test]
 fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
     let (table, filled) = tables();
-    let beliefs = beliefs(&table);
-    let best = Some(Single { name: "networks".to_owned(), error: 0.123 });
+    let distributions = distributions(&table);
+    let best = Some(SingleModel { name: "network".to_owned(), error: 0.123 });
     let scores = (0..COLUMNS).map(|j| ColumnScore {
         column: long(j),
         kind: Kind::Continuous,
         measure: Measure::AbsoluteError,
-        held_out: HeldOut { cells: 9, error: Some(0.1), typical: Some(0.2), best: best.clone(), mixture: long(0) },
+        validation: ValidationScore {
+            cells: 9,
+            error: Some(0.1),
+            baseline: Some(0.2),
+            best: best.clone(),
+            ensemble: long(0),
+        },
     });
     let fallback = |j| Fallback { column: long(j), cells: 1, reason: long(j), done: long(j) };
     let imputation = Imputation {
@@ -76,7 +83,12 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
         events: vec![Event { place: long(4), what: long(5) }; 400],
         ..Work::default()
     };
-    let facts = ImputeFacts::gather(Imputed { table: &table, imputation: &imputation, beliefs: Some(&beliefs), work });
+    let facts = ImputeFacts::gather(Imputed {
+        table: &table,
+        imputation: &imputation,
+        distributions: Some(&distributions),
+        work,
+    });
     let page = facts.page();
     assert!(page.len() < 1_000_000, "{}", page.len());
     assert!(page.len() > 200_000, "{}: is it as long as it can be?", page.len());

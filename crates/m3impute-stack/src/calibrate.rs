@@ -1,14 +1,14 @@
 //! Split-conformal calibration: how predictions become distributions that hold what they say, from out-of-fold
 //! predictions and truth alone.
 
-use m3impute_core::beliefs::{LEVELS, around_median};
+use m3impute_core::distributions::{QUANTILE_LEVELS, around_median};
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
 
 /// With fewer held-out cells the tails are those of the normal distribution.
 const ENOUGH: usize = 40;
-/// The quantiles of the normal distribution at [`LEVELS`].
-const NORMAL: [f32; LEVELS.len()] = [
+/// The quantiles of the normal distribution at [`QUANTILE_LEVELS`].
+const NORMAL: [f32; QUANTILE_LEVELS.len()] = [
     -2.576, -1.96, -1.645, -1.282, -1.036, -0.842, -0.674, -0.524, -0.385, -0.253, 0.0, 0.253, 0.385, 0.524, 0.674,
     0.842, 1.036, 1.282, 1.645, 1.96, 2.576,
 ];
@@ -18,7 +18,7 @@ const CALIBRATED: f64 = 0.9;
 /// How a prediction becomes a distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Calibration {
-    /// A point and a spread: the quantiles at [`LEVELS`] are the point plus the spread times these conformal scales.
+    /// A point and a spread: the quantiles at [`QUANTILE_LEVELS`] are the point plus the spread times these conformal scales.
     Conformal {
         /// In units of the spread; 0 in the middle.
         quantiles: Vec<f32>,
@@ -69,7 +69,7 @@ impl Calibration {
             residuals[(place as usize).clamp(1, n) - 1]
         };
         let middle = at(0.5);
-        let quantiles = LEVELS.map(|l| at(l) - middle).to_vec();
+        let quantiles = QUANTILE_LEVELS.map(|l| at(l) - middle).to_vec();
         Calibration::Conformal { quantiles, least }
     }
 
@@ -78,7 +78,7 @@ impl Calibration {
         match self {
             Calibration::Conformal { quantiles, least } => {
                 *response == Response::Number
-                    && quantiles.len() == LEVELS.len()
+                    && quantiles.len() == QUANTILE_LEVELS.len()
                     && quantiles.windows(2).all(|w| w[0] <= w[1])
                     && least.is_finite()
             }
@@ -138,7 +138,7 @@ mod tests {
         else {
             panic!()
         };
-        let at = |level: f64| quantiles[LEVELS.iter().position(|l| *l == level).unwrap()];
+        let at = |level: f64| quantiles[QUANTILE_LEVELS.iter().position(|l| *l == level).unwrap()];
         assert!(at(0.5) == 0.0 && (at(0.9) - 0.8).abs() < 0.05 && (at(0.05) + 0.9).abs() < 0.05, "{quantiles:?}");
     }
 

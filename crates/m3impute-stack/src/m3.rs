@@ -7,11 +7,11 @@ use crate::fit::fit;
 use crate::members::{MEMBERS, Members, NAMES};
 use crate::model::StackModel;
 use crate::scores::scores;
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Encoded, Encoding, Expect, Finish, HeldOut, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
-    ModelFile, ParamSpec, Result, Run, Settings, Tensor, Want, load_matrix_model,
+    Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
+    ModelFile, ParamSpec, Result, Run, Settings, Tensor, ValidationScore, Want, load_matrix_model,
 };
 use m3impute_gnn::params::{DISCRETE, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH};
 use m3impute_gnn::{PublishedM3, PublishedParams};
@@ -246,7 +246,7 @@ impl MatrixModel for StackModel {
         Ok(distributions)
     }
 
-    fn scores(&self) -> Vec<HeldOut> {
+    fn scores(&self) -> Vec<ValidationScore> {
         scores(self)
     }
 

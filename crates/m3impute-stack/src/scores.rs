@@ -2,21 +2,21 @@
 
 use crate::model::{BASELINE, Candidate, ColumnEnsemble, StackModel};
 use crate::select::MIN_CELLS;
-use m3impute_core::{HeldOut, Single};
+use m3impute_core::{SingleModel, ValidationScore};
 
 /// What held-out cells tell, feature by feature, in shares of the observed range.
-pub fn scores(model: &StackModel) -> Vec<HeldOut> {
+pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
     let candidates = model.candidates();
     let of = |ColumnEnsemble { validation, weights, .. }: &ColumnEnsemble| {
         let alone = |c: usize| validation.candidates.get(c).copied().flatten();
-        let single = |c: usize| Some(Single { name: model.name(candidates[c]).to_owned(), error: alone(c)? });
+        let single = |c: usize| Some(SingleModel { name: model.name(candidates[c]).to_owned(), error: alone(c)? });
         let best = (0..candidates.len()).filter(|&c| c != BASELINE).filter_map(single);
-        HeldOut {
+        ValidationScore {
             cells: validation.cells,
             error: (validation.cells >= MIN_CELLS).then_some(validation.ensemble),
-            typical: alone(BASELINE),
+            baseline: alone(BASELINE),
             best: best.min_by(|a, b| a.error.total_cmp(&b.error)),
-            mixture: in_words(&named(model, &candidates, weights)),
+            ensemble: in_words(&named(model, &candidates, weights)),
         }
     };
     model.ensembles.iter().map(of).collect()

@@ -1,6 +1,6 @@
 //! The checks, grouped by what they are about.
 
-pub mod believing;
+pub mod distributions;
 pub mod edges;
 pub mod files;
 pub mod filling;

@@ -92,9 +92,9 @@ checks! {
         a_missing_column_is_named,
         cancel_is_honoured_by_transform,
     }
-    believing::{
+    distributions::{
         the_row_says_whether_there_are_distributions,
-        believing_fills_as_transform_does,
+        distributions_fill_as_transform_does,
         an_interval_holds_its_point_and_widens_with_its_level,
         shares_add_up_to_one,
         draws_are_repeated_by_their_seed_and_number,

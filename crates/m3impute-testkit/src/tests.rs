@@ -1,7 +1,7 @@
 //! The checks pass a method that keeps the contract, and catch ones that do not.
 
 use crate::CHECKS;
-use m3impute_core::beliefs::{Distributions, LEVELS};
+use m3impute_core::distributions::{Distributions, QUANTILE_LEVELS};
 use m3impute_core::encode::{Constants, Feature, Layout, Meaning, Scale};
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Imputation, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel,
@@ -78,7 +78,7 @@ impl MatrixModel for ToyModel {
                     values: (0..levels).map(f64::from).collect(),
                     shares: vec![1.0 / levels as f32; holes * levels as usize],
                 },
-                _ => Distributions::Quantiles(vec![LEVELS.map(|l| self.0[f] + 2.0 * l - 1.0); holes]),
+                _ => Distributions::Quantiles(vec![QUANTILE_LEVELS.map(|l| self.0[f] + 2.0 * l - 1.0); holes]),
             }
         };
         Ok(Some(rows.features.iter().enumerate().map(of).collect()))

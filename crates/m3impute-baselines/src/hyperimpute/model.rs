@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use crate::in_turn::{UnitFeature, fill_in_turn, levels_of};
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::{FittedLearner, Response, Stored, restore};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! What missForest has learnt: one forest a feature.
 
 use crate::in_turn::{UnitFeature, fill_in_turn, levels_of};
-use m3impute_core::beliefs::Distributions;
+use m3impute_core::distributions::Distributions;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::forest::Forest;
 use serde::{Deserialize, Serialize};

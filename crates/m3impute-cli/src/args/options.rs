@@ -177,7 +177,7 @@ pub struct LearnArgs {
 
 /// The uncertainty of filled cells, for methods that estimate it: `m3impute methods` lists them.
 #[derive(Clone, Debug, Args)]
-pub struct SurenessArgs {
+pub struct UncertaintyArgs {
     /// Add columns `<column>_lower` and `<column>_upper`: the value lies between them with this probability, such as
     /// 0.9
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Uncertainty")]

@@ -4,10 +4,10 @@ use crate::args::{EmptyColumns, ImputeArgs, LearnArgs};
 use crate::failure::{Failure, Outcome};
 use crate::reports::{self, ReportFile};
 use crate::scores;
-use crate::sureness::{self, Output};
 use crate::table_io;
 use crate::terminal::{Verbosity, count, percent};
-use m3impute::{Beliefs, Cancel, Error, Imputation, MethodSpec, Run, Table};
+use crate::uncertainty::{self, Output};
+use m3impute::{Cancel, Error, Imputation, MethodSpec, PredictiveDistributions, Run, Table};
 use m3impute_io::{Change, Document, DocumentWriter};
 use m3impute_report::{ImputeFacts, Imputed};
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     let LearnArgs { fill, read, run: run_args } = &args.learn;
     let spec = m3impute::method(&args.method.method)?;
     let method = (spec.build)(&table_io::settings(&args.method.tuning, fill.empty_columns))?;
-    if args.sureness.is_asked() && !method.believes() {
+    if args.uncertainty.is_asked() && !method.has_distributions() {
         let preset = args.method.tuning.preset.as_deref().filter(|_| spec.distributions);
         let whose = preset.map_or_else(|| format!("`{}`", spec.name), |p| format!("preset `{p}` of `{}`", spec.name));
-        return Err(args.sureness.refused(&whose, "choose one with `--method NAME`"));
+        return Err(args.uncertainty.refused(&whose, "choose one with `--method NAME`"));
     }
-    let output = Output::open(&args.sureness, &args.to, &input, args.in_place)?;
+    let output = Output::open(&args.uncertainty, &args.to, &input, args.in_place)?;
     let others = [("input", reports::path_of(&input)), ("output", args.to.output.as_deref())];
     let report = ReportFile::open(args.report.as_deref(), &others)?;
 
@@ -37,27 +37,27 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     let bar = verbosity.bar();
     let mut run = table_io::run(run_args, &bar, cancel)?;
     // A report shows distributions wherever there are some; the filled values are the same.
-    let believing = args.sureness.is_asked() || (report.is_some() && method.believes());
-    let (mut imputation, beliefs) = if believing {
+    let with_distributions = args.uncertainty.is_asked() || (report.is_some() && method.has_distributions());
+    let (mut imputation, distributions) = if with_distributions {
         let with = method.impute_with_distributions(table, &mut run)?;
         with.ok_or_else(|| Error::Bug("no distributions".to_owned()))?
     } else {
-        (method.impute(table, &mut run)?, Beliefs::default())
+        (method.impute(table, &mut run)?, PredictiveDistributions::default())
     };
     bar.clear();
     say_filled(args, spec, table, &imputation, started, verbosity);
 
-    imputation.table = args.sureness.filled(imputation.table, &beliefs);
+    imputation.table = args.uncertainty.filled(imputation.table, &distributions);
     let page = report.as_ref().map(|_| {
         let (how, settings) = described(args, spec, run.threads());
         let work = reports::work(&input, how, settings, document.findings(), started);
-        let beliefs = believing.then_some(&beliefs);
-        ImputeFacts::gather(Imputed { table, imputation: &imputation, beliefs, work }).page()
+        let distributions = with_distributions.then_some(&distributions);
+        ImputeFacts::gather(Imputed { table, imputation: &imputation, distributions, work }).page()
     });
     let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
-    let filled = Filled { document: &document, table: imputation.table, beliefs: &beliefs, drop };
+    let filled = Filled { document: &document, table: imputation.table, distributions: &distributions, drop };
     let written = filled.write(args, output, &run, verbosity)?;
-    sureness::say_written(&written, verbosity);
+    uncertainty::say_written(&written, verbosity);
     match (report, page) {
         (Some(report), Some(page)) => report.write(&page, verbosity),
         _ => Ok(()),
@@ -114,7 +114,7 @@ fn described(args: &ImputeArgs, spec: &MethodSpec, threads: usize) -> (String, V
 struct Filled<'a> {
     document: &'a Document,
     table: Table,
-    beliefs: &'a Beliefs,
+    distributions: &'a PredictiveDistributions,
     /// Columns that are left out.
     drop: Vec<String>,
 }
@@ -129,15 +129,15 @@ impl Filled<'_> {
         run: &Run,
         verbosity: &Verbosity,
     ) -> Result<Vec<PathBuf>, Failure> {
-        let Filled { document, table, beliefs, drop } = self;
+        let Filled { document, table, distributions, drop } = self;
         match output {
             Output::Draws(draws) => draws.write(&args.to, document.format(), &drop, |writers| {
-                let draw = |number| beliefs.draw(&table, &mut run.rng("draw", number));
-                sureness::write_draws(writers, document, draw)
+                let draw = |number| distributions.draw(&table, &mut run.rng("draw", number));
+                uncertainty::write_draws(writers, document, draw)
             }),
             Output::Table(target) => {
-                let mut extras = args.sureness.columns(document.table(), &table, beliefs, false);
-                sureness::name(document, &mut extras, verbosity);
+                let mut extras = args.uncertainty.columns(document.table(), &table, distributions, false);
+                uncertainty::name(document, &mut extras, verbosity);
                 let format = target.format(&args.to, document.format());
                 let written = target.write(|to| {
                     let mut writer = DocumentWriter::new(Box::new(to), format, drop);

@@ -21,7 +21,7 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
             "method": header.method, "format": header.format, "version": header.version, "rows": header.rows,
             "fingerprint": header.fingerprint, "params": header.params, "finish": header.finish,
             "columns": header.encoder.schema(), "notes": header.notes, "bytes": size, "tensors": tensors,
-            "distributions": fitted.believes(), "scores": scores,
+            "distributions": fitted.has_distributions(), "scores": scores,
         });
         return print(format!("{card:#}\n"));
     }
@@ -42,7 +42,7 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
             .collect();
         line(format!("parameters   {}", said.join(" ").replace('"', "")));
     }
-    if fitted.believes() {
+    if fitted.has_distributions() {
         line("predicts     a distribution for every missing cell (--interval, --probabilities, --draws)".to_owned());
     }
     line("columns".to_owned());

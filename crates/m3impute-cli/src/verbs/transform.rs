@@ -2,10 +2,10 @@
 
 use crate::args::TransformArgs;
 use crate::failure::{Failure, Outcome};
-use crate::sureness::{self, Output};
 use crate::table_io;
 use crate::terminal::{Verbosity, count};
-use m3impute::{Beliefs, Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, Run, Table};
+use crate::uncertainty::{self, Output};
+use m3impute::{Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
 use m3impute_io::{Change, ChunkReader, Document, DocumentWriter, ReadOptions, Reading};
 use serde::Deserialize;
 use std::path::Path;
@@ -22,11 +22,11 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
     let fitted = m3impute::load_file(&file).map_err(|e| Failure::from(e).at(&args.model))?;
     let reading = Reading::deserialize(&file.header.reading)
         .map_err(|e| Failure::from(m3impute::Error::damaged(format!("how rows are read: {e}"))).at(&args.model))?;
-    if args.sureness.is_asked() && !fitted.believes() {
+    if args.uncertainty.is_asked() && !fitted.has_distributions() {
         let whose = format!("the model of `{}`", file.header.method);
-        return Err(args.sureness.refused(&whose, "fit with one of them"));
+        return Err(args.uncertainty.refused(&whose, "fit with one of them"));
     }
-    let output = Output::open(&args.sureness, &args.to, &input, false)?;
+    let output = Output::open(&args.uncertainty, &args.to, &input, false)?;
 
     let options = ReadOptions {
         format: args.format,
@@ -41,9 +41,9 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
     let mut work = Work { fitted: fitted.as_ref(), rows: 0, fallbacks: Vec::new() };
     let written = match output {
         Output::Draws(draws) => draws.write(&args.to, input_format, &[], |writers| {
-            work.each(&mut chunks, &mut run, true, |document, filled, beliefs, run| {
-                let draw = |number| beliefs.draw_rows(document.table(), &filled, run, number);
-                sureness::write_draws(writers, document, draw)
+            work.each(&mut chunks, &mut run, true, |document, filled, distributions, run| {
+                let draw = |number| distributions.draw_rows(document.table(), &filled, run, number);
+                uncertainty::write_draws(writers, document, draw)
             })
         })?,
         Output::Table(target) => {
@@ -51,13 +51,13 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
             let written = target.write(|to| {
                 let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
                 let mut said = false;
-                let asked = args.sureness.is_asked();
-                work.each(&mut chunks, &mut run, asked, |document, filled, beliefs, _| {
-                    let filled = args.sureness.filled(filled, &beliefs);
-                    let mut extras = args.sureness.columns(document.table(), &filled, &beliefs, true);
+                let asked = args.uncertainty.is_asked();
+                work.each(&mut chunks, &mut run, asked, |document, filled, distributions, _| {
+                    let filled = args.uncertainty.filled(filled, &distributions);
+                    let mut extras = args.uncertainty.columns(document.table(), &filled, &distributions, true);
                     // Every chunk has the same names: notes about them are printed once.
                     let quiet = Verbosity::quiet();
-                    sureness::name(document, &mut extras, if said { &quiet } else { verbosity });
+                    uncertainty::name(document, &mut extras, if said { &quiet } else { verbosity });
                     said = true;
                     Ok(writer.write_with(document, Change::Fill(&filled), &extras)?)
                 })?;
@@ -76,7 +76,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
     let left: usize = fallbacks.iter().filter(|f| f.is_left()).map(|f| f.cells).sum();
     let filled = holes.saturating_sub(left);
     verbosity.say(format!("filled {} in {} with `{}`", count(filled, "cell"), count(rows, "row"), file.header.method));
-    sureness::say_written(&written, verbosity);
+    uncertainty::say_written(&written, verbosity);
     Ok(())
 }
 
@@ -94,8 +94,8 @@ impl Work<'_> {
         &mut self,
         chunks: &mut ChunkReader,
         run: &mut Run,
-        believing: bool,
-        mut hand_on: impl FnMut(&Document, Table, Beliefs, &Run) -> Outcome + Send,
+        with_distributions: bool,
+        mut hand_on: impl FnMut(&Document, Table, PredictiveDistributions, &Run) -> Outcome + Send,
     ) -> Outcome {
         let pool = run.pool().clone();
         let mut next = pool.install(|| chunks.next())?;
@@ -103,14 +103,14 @@ impl Work<'_> {
             run.check()?;
             self.rows += document.table().rows();
             let fill = || -> Result<Vec<Fallback>, Failure> {
-                let (imputation, beliefs) = if believing {
-                    let believed = self.fitted.believe(document.table(), run)?;
-                    believed.ok_or_else(|| Error::Bug("no distributions".to_owned()))?
+                let (imputation, distributions) = if with_distributions {
+                    let predicted = self.fitted.predict_distributions(document.table(), run)?;
+                    predicted.ok_or_else(|| Error::Bug("no distributions".to_owned()))?
                 } else {
-                    (self.fitted.transform(document.table(), run)?, Beliefs::default())
+                    (self.fitted.transform(document.table(), run)?, PredictiveDistributions::default())
                 };
                 let Imputation { table, fallbacks, .. } = imputation;
-                hand_on(&document, table, beliefs, run)?;
+                hand_on(&document, table, distributions, run)?;
                 Ok(fallbacks)
             };
             // One chunk is read while the one before is filled and written.

@@ -4,5 +4,5 @@ mod bad_input;
 mod pages;
 mod program;
 mod reports;
-mod sureness;
+mod uncertainty;
 mod verbs;

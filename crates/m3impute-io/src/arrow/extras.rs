@@ -4,7 +4,7 @@ use super::change::strings;
 use crate::datetime::Zone;
 use crate::document::{Document, Source};
 use crate::error::{Error, Result};
-use crate::extra::{ExtraColumn, Manner};
+use crate::extra::{ExtraColumn, ValueFormat};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, Schema};
 use m3impute_core::Kind;
@@ -42,16 +42,16 @@ pub(crate) fn with_extras(
 /// one file have the same types whatever they hold.
 fn array_of(document: &Document, extra: &ExtraColumn, values: &[Option<f64>]) -> ArrayRef {
     let spec = &document.table.schema().columns()[extra.of];
-    match (extra.manner, spec.kind) {
-        (Manner::AsColumn, kind) if kind.has_levels() => {
+    match (extra.format, spec.kind) {
+        (ValueFormat::AsColumn, kind) if kind.has_levels() => {
             let texts: Vec<Option<String>> =
                 values.iter().map(|v| v.and_then(|v| spec.levels.get(v as usize).cloned())).collect();
             strings(texts.iter().map(Option::as_deref), &DataType::Utf8)
         }
-        (Manner::AsColumn, Kind::Datetime) if spec.step >= 86_400.0 => {
+        (ValueFormat::AsColumn, Kind::Datetime) if spec.step >= 86_400.0 => {
             Arc::new(values.iter().map(|v| v.map(|v| (v / 86_400.0).round() as i32)).collect::<Date32Array>())
         }
-        (Manner::AsColumn, Kind::Datetime) => {
+        (ValueFormat::AsColumn, Kind::Datetime) => {
             let array: TimestampMicrosecondArray = values.iter().map(|v| v.map(|v| (v * 1e6).round() as i64)).collect();
             Arc::new(array.with_timezone_opt(zone_of(document, extra.of)))
         }

@@ -3,8 +3,8 @@
 use super::quantile;
 use crate::facts::{UncertainCell, UncertainRow};
 use crate::words::{short, value};
-use m3impute_core::beliefs::{ColumnBeliefs, Distributions, Interval};
-use m3impute_core::{Beliefs, Table};
+use m3impute_core::distributions::{ColumnDistributions, Distributions, Interval};
+use m3impute_core::{PredictiveDistributions, Table};
 
 /// Rows that are listed, and cells that are shown of each.
 const ROWS: usize = 15;
@@ -12,13 +12,18 @@ const CELLS: usize = 4;
 
 /// How uncertain the missing cells of a column are: 0 is certain, 1 is no better than the distribution of the column.
 struct Doubt<'a> {
-    of: &'a ColumnBeliefs,
+    of: &'a ColumnDistributions,
     interval: Option<&'a Interval>,
     by_hole: Vec<f32>,
 }
 
-pub(super) fn gather(table: &Table, filled: &Table, beliefs: &Beliefs, intervals: &[Interval]) -> Vec<UncertainRow> {
-    let doubts: Vec<Doubt<'_>> = beliefs
+pub(super) fn gather(
+    table: &Table,
+    filled: &Table,
+    distributions: &PredictiveDistributions,
+    intervals: &[Interval],
+) -> Vec<UncertainRow> {
+    let doubts: Vec<Doubt<'_>> = distributions
         .columns
         .iter()
         .filter(|c| !c.rows.is_empty())
@@ -64,7 +69,7 @@ fn by_width(table: &Table, interval: &Interval) -> Vec<f32> {
 }
 
 /// The entropy of a missing cell's levels as a share of that of the column's observed levels.
-fn by_entropy(table: &Table, of: &ColumnBeliefs) -> Vec<f32> {
+fn by_entropy(table: &Table, of: &ColumnDistributions) -> Vec<f32> {
     let Distributions::Shares { values, shares } = &of.of else { return vec![1.0; of.rows.len()] };
     let mut observed = vec![0.0_f32; table.schema().columns()[of.column].levels.len()];
     let known = table.rows() - table.missing_in(of.column);
@@ -113,7 +118,7 @@ fn cell(table: &Table, filled: &Table, doubt: &Doubt<'_>, row: usize, at: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use m3impute_core::beliefs::LEVELS;
+    use m3impute_core::distributions::QUANTILE_LEVELS;
     use m3impute_core::{Column, ColumnSpec, Kind, Schema};
 
     /// Numbers 0 to 10 with missing cells in rows 11 and 12, levels with one in row 12.
@@ -134,10 +139,10 @@ mod tests {
     #[test]
     fn rows_of_which_least_is_known_come_first() {
         let (table, filled) = tables();
-        let even = |half: f64| std::array::from_fn(|k| 5.0 + half * (2.0 * LEVELS[k] - 1.0));
-        let beliefs = Beliefs {
+        let even = |half: f64| std::array::from_fn(|k| 5.0 + half * (2.0 * QUANTILE_LEVELS[k] - 1.0));
+        let distributions = PredictiveDistributions {
             columns: vec![
-                ColumnBeliefs {
+                ColumnDistributions {
                     column: 0,
                     levels: Vec::new(),
                     unordered: false,
@@ -145,7 +150,7 @@ mod tests {
                     rows: vec![11, 12],
                     of: Distributions::Quantiles(vec![even(1.0), even(5.0)]),
                 },
-                ColumnBeliefs {
+                ColumnDistributions {
                     column: 1,
                     levels: vec!["u".to_owned(), "v".to_owned()],
                     unordered: true,
@@ -155,8 +160,8 @@ mod tests {
                 },
             ],
         };
-        let intervals: Vec<Interval> = beliefs.intervals(0.9).into_iter().map(|i| i.around(&filled)).collect();
-        let rows = gather(&table, &filled, &beliefs, &intervals);
+        let intervals: Vec<Interval> = distributions.intervals(0.9).into_iter().map(|i| i.around(&filled)).collect();
+        let rows = gather(&table, &filled, &distributions, &intervals);
         assert_eq!(rows.iter().map(|r| (r.row, r.filled)).collect::<Vec<_>>(), [(13, 2), (12, 1)]);
         // Row 13: an interval of 9 beside the 9 of the column, and levels 4 : 6 beside 1 : 1.
         assert!((rows[0].unknown - 1.971).abs() < 1e-3 && (rows[1].unknown - 0.2).abs() < 1e-5, "{rows:?}");

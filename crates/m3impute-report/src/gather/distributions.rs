@@ -2,8 +2,8 @@
 
 use super::{evenly, quantile};
 use crate::facts::{Filled, Histogram, LevelShare, Shape, Whisker};
-use m3impute_core::beliefs::{ColumnBeliefs, Distributions, Interval, LEVELS};
-use m3impute_core::{Beliefs, Kind, Table};
+use m3impute_core::distributions::{ColumnDistributions, Distributions, Interval, QUANTILE_LEVELS};
+use m3impute_core::{Kind, PredictiveDistributions, Table};
 use std::collections::HashMap;
 
 /// Bins of a histogram.
@@ -22,16 +22,17 @@ pub(super) fn gather(
     filled: &Table,
     col: usize,
     holes: &[usize],
-    beliefs: Option<&Beliefs>,
+    distributions: Option<&PredictiveDistributions>,
     intervals: &[Interval],
 ) -> Filled {
     let spec = &table.schema().columns()[col];
-    let believed = beliefs.and_then(|b| b.columns.iter().find(|c| c.column == col)).filter(|c| !c.rows.is_empty());
+    let predicted =
+        distributions.and_then(|b| b.columns.iter().find(|c| c.column == col)).filter(|c| !c.rows.is_empty());
     let shape = if spec.kind.has_levels() {
-        Shape::Levels(levels(table, filled, col, holes, believed))
+        Shape::Levels(levels(table, filled, col, holes, predicted))
     } else {
-        let interval = intervals.iter().find(|i| i.column == col).filter(|_| believed.is_some());
-        Shape::Numbers(Box::new(histogram(table, filled, col, holes, believed, interval)))
+        let interval = intervals.iter().find(|i| i.column == col).filter(|_| predicted.is_some());
+        Shape::Numbers(Box::new(histogram(table, filled, col, holes, predicted, interval)))
     };
     let observed = table.rows() - table.missing_in(col);
     Filled { name: spec.name.clone(), kind: spec.kind, observed, filled: holes.len(), shape }
@@ -42,7 +43,7 @@ fn histogram(
     filled: &Table,
     col: usize,
     holes: &[usize],
-    believed: Option<&ColumnBeliefs>,
+    predicted: Option<&ColumnDistributions>,
     interval: Option<&Interval>,
 ) -> Histogram {
     let mut observed: Vec<f64> = (0..table.rows()).map(|i| table.number(i, col)).filter(|v| !v.is_nan()).collect();
@@ -62,7 +63,7 @@ fn histogram(
         high: bins.high,
         observed: bins.shares(observed.iter().copied()),
         filled: bins.shares(points.iter().copied()),
-        believed: believed.map(|b| believed_shares(&bins, b)),
+        predicted: predicted.map(|b| predicted_shares(&bins, b)),
         outside: inside(&observed) + inside(&points),
         observed_median: middle(&observed),
         filled_median: middle(&points),
@@ -138,22 +139,22 @@ fn whole(mut parts: Vec<f64>) -> Vec<f64> {
 }
 
 /// The predictive distributions of all missing cells, summed up in bins.
-fn believed_shares(bins: &Bins, believed: &ColumnBeliefs) -> Vec<f64> {
+fn predicted_shares(bins: &Bins, predicted: &ColumnDistributions) -> Vec<f64> {
     let mut sums = vec![0.0; bins.count];
-    match &believed.of {
+    match &predicted.of {
         Distributions::Quantiles(of) => {
             for i in evenly(of.len(), SUMMED) {
                 let values = &of[i];
-                sums[bins.bin(values[0])] += LEVELS[0];
-                sums[bins.bin(values[LEVELS.len() - 1])] += 1.0 - LEVELS[LEVELS.len() - 1];
-                for k in 1..LEVELS.len() {
+                sums[bins.bin(values[0])] += QUANTILE_LEVELS[0];
+                sums[bins.bin(values[QUANTILE_LEVELS.len() - 1])] += 1.0 - QUANTILE_LEVELS[QUANTILE_LEVELS.len() - 1];
+                for k in 1..QUANTILE_LEVELS.len() {
                     let (from, to) = (bins.place(values[k - 1]), bins.place(values[k]));
-                    spread(&mut sums, from, to, LEVELS[k] - LEVELS[k - 1]);
+                    spread(&mut sums, from, to, QUANTILE_LEVELS[k] - QUANTILE_LEVELS[k - 1]);
                 }
             }
         }
         Distributions::Shares { values, shares } => {
-            for i in evenly(believed.of.len(), SUMMED) {
+            for i in evenly(predicted.of.len(), SUMMED) {
                 for (value, share) in values.iter().zip(&shares[i * values.len()..]) {
                     sums[bins.bin(*value)] += f64::from(*share);
                 }
@@ -198,7 +199,7 @@ fn levels(
     filled: &Table,
     col: usize,
     holes: &[usize],
-    believed: Option<&ColumnBeliefs>,
+    predicted: Option<&ColumnDistributions>,
 ) -> Vec<LevelShare> {
     // The filled table may have learnt levels that the first one does not have.
     let names = &filled.schema().columns()[col].levels;
@@ -207,7 +208,7 @@ fn levels(
     (0..table.rows()).map(|i| table.number(i, col)).filter(|v| !v.is_nan()).for_each(|v| observed[v as usize] += 1.0);
     holes.iter().map(|&i| filled.number(i, col)).for_each(|v| points[v as usize] += 1.0);
     let (observed, points) = (whole(observed), whole(points));
-    let believed = believed.and_then(|b| mean_probabilities(b, names));
+    let predicted = predicted.and_then(|b| mean_probabilities(b, names));
     let mut order: Vec<usize> = (0..names.len()).collect();
     if table.schema().columns()[col].kind != Kind::Ordered || names.len() > BARS {
         order.sort_by(|&a, &b| (observed[b] + points[b]).total_cmp(&(observed[a] + points[a])).then(a.cmp(&b)));
@@ -216,7 +217,7 @@ fn levels(
         level,
         observed: of.iter().map(|&l| observed[l]).sum(),
         filled: of.iter().map(|&l| points[l]).sum(),
-        believed: believed.as_ref().map(|b| of.iter().map(|&l| b[l]).sum()),
+        predicted: predicted.as_ref().map(|b| of.iter().map(|&l| b[l]).sum()),
     };
     let alone = if order.len() > BARS + 1 { BARS } else { order.len() };
     let mut bars: Vec<LevelShare> = order[..alone].iter().map(|&l| share(Some(names[l].clone()), &[l])).collect();
@@ -227,13 +228,13 @@ fn levels(
 }
 
 /// The mean probability of each level over some of the missing cells.
-fn mean_probabilities(believed: &ColumnBeliefs, names: &[String]) -> Option<Vec<f64>> {
-    let Distributions::Shares { values, shares } = &believed.of else { return None };
+fn mean_probabilities(predicted: &ColumnDistributions, names: &[String]) -> Option<Vec<f64>> {
+    let Distributions::Shares { values, shares } = &predicted.of else { return None };
     let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
-    let place_of = |value: &f64| believed.levels.get(*value as usize).and_then(|l| places.get(l.as_str()).copied());
+    let place_of = |value: &f64| predicted.levels.get(*value as usize).and_then(|l| places.get(l.as_str()).copied());
     let places: Vec<Option<usize>> = values.iter().map(place_of).collect();
     let mut sums = vec![0.0; names.len()];
-    for i in evenly(believed.of.len(), SUMMED) {
+    for i in evenly(predicted.of.len(), SUMMED) {
         for (place, share) in places.iter().zip(&shares[i * values.len()..]) {
             if let Some(place) = place {
                 sums[*place] += f64::from(*share);

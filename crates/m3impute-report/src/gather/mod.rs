@@ -9,8 +9,8 @@ pub use evaluation::Evaluated;
 
 use crate::facts::{Event, ImputeFacts, Work};
 use crate::words::count;
-use m3impute_core::beliefs::Interval;
-use m3impute_core::{Beliefs, Fallback, Imputation, Table};
+use m3impute_core::distributions::Interval;
+use m3impute_core::{Fallback, Imputation, PredictiveDistributions, Table};
 
 /// The share of probability that the intervals of a report hold.
 pub(crate) const LEVEL: f64 = 0.9;
@@ -28,7 +28,7 @@ pub struct Imputed<'a> {
     /// The table after, and the notes of the method.
     pub imputation: &'a Imputation,
     /// The predictive distributions of the missing cells; none where the method has none.
-    pub beliefs: Option<&'a Beliefs>,
+    pub distributions: Option<&'a PredictiveDistributions>,
     /// What was done; what the method did in another way than asked is added to its events.
     pub work: Work,
 }
@@ -36,9 +36,9 @@ pub struct Imputed<'a> {
 impl ImputeFacts {
     /// Counts and samples what a report shows.
     pub fn gather(imputed: Imputed<'_>) -> ImputeFacts {
-        let Imputed { table, imputation, beliefs, mut work } = imputed;
+        let Imputed { table, imputation, distributions, mut work } = imputed;
         let filled = &imputation.table;
-        let intervals: Vec<Interval> = beliefs
+        let intervals: Vec<Interval> = distributions
             .map_or_else(Vec::new, |b| b.intervals(LEVEL))
             .into_iter()
             .map(|interval| interval.around(filled))
@@ -52,7 +52,7 @@ impl ImputeFacts {
         drawn.sort_unstable();
         let columns = drawn
             .into_iter()
-            .map(|j| distributions::gather(table, filled, j, &holes[j], beliefs, &intervals))
+            .map(|j| distributions::gather(table, filled, j, &holes[j], distributions, &intervals))
             .collect();
         let mut scores = imputation.scores.clone();
         // A share of the baseline's error is a common measure. Those of which nothing is known come last.
@@ -68,7 +68,7 @@ impl ImputeFacts {
             columns,
             filled_columns,
             scores,
-            uncertain: beliefs.map(|b| certainty::gather(table, filled, b, &intervals)),
+            uncertain: distributions.map(|b| certainty::gather(table, filled, b, &intervals)),
         }
     }
 }

@@ -77,11 +77,11 @@ impl ImputeFacts {
         if self.columns.is_empty() {
             return not_known("No cell was filled.");
         }
-        let believed = self.uncertain.is_some();
-        let line = believed.then(|| {
+        let predicted = self.uncertain.is_some();
+        let line = predicted.then(|| {
             html!(
                 "<li>{}predictive distribution</li><li>{}a filled cell and its {} % interval</li>",
-                charts::key_lines(&[("believed", "M1 9L8 3L14 5L21 10")]),
+                charts::key_lines(&[("predicted", "M1 9L8 3L14 5L21 10")]),
                 charts::key_lines(&[("whisker", "M1 6H21"), ("point", "M12 6h0")]),
                 interval_percent()
             )
@@ -92,7 +92,7 @@ impl ImputeFacts {
             charts::key_area("filled"),
             line
         );
-        let about = if believed {
+        let about = if predicted {
             "Shares of the observed values beside shares of the filled ones. Filled values crowd in the middle: point \
              estimates are less spread than the truth. The line shows the predictive distributions, and should look \
              like the observed values where cells are missing completely at random."
@@ -130,14 +130,15 @@ impl ImputeFacts {
              <th scope=\"col\" data-text>Ensemble</th></tr></thead>\n<tbody>\n{}</tbody></table>",
             rows
         );
-        let typical: Vec<&str> = self.scores.iter().filter(|s| s.is_typical()).map(|s| s.column.as_str()).collect();
+        let baseline: Vec<&str> =
+            self.scores.iter().filter(|s| s.is_no_better_than_baseline()).map(|s| s.column.as_str()).collect();
         let unknown: Vec<&str> =
-            self.scores.iter().filter(|s| s.held_out.error.is_none()).map(|s| s.column.as_str()).collect();
+            self.scores.iter().filter(|s| s.validation.error.is_none()).map(|s| s.column.as_str()).collect();
         let mut remarks = Html::default();
-        if !typical.is_empty() {
+        if !baseline.is_empty() {
             remarks += html!(
                 "<p>In {} no model beats the baseline: these cells got little more than the median or mode.</p>\n",
-                named(typical.into_iter(), 8)
+                named(baseline.into_iter(), 8)
             );
         }
         if !unknown.is_empty() {
@@ -346,7 +347,7 @@ fn level_table(of: &Filled, levels: &[LevelShare]) -> Html {
 }
 
 fn score_row(score: &ColumnScore) -> Html {
-    let held = &score.held_out;
+    let held = &score.validation;
     let is_loss = score.measure == Measure::LogLoss;
     let figure = |e: f64| if is_loss { format!("{e:.3}") } else { error(score, e) };
     let said = |e: Option<f64>| e.map_or_else(|| "not known".to_owned(), figure);
@@ -363,14 +364,14 @@ fn score_row(score: &ColumnScore) -> Html {
         thousands(held.cells),
         by(held.error),
         said(held.error),
-        by(held.typical),
-        said(held.typical),
-        if score.is_typical() { " poor-text" } else { "" },
+        by(held.baseline),
+        said(held.baseline),
+        if score.is_no_better_than_baseline() { " poor-text" } else { "" },
         ratio.map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)),
         ratio.map(charts::ratio),
         by(best.map(|b| b.error)),
         best.map_or_else(String::new, |b| format!("{} ({})", figure(b.error), b.name)),
-        short(&held.mixture, 120).replace(" %", "\u{a0}%")
+        short(&held.ensemble, 120).replace(" %", "\u{a0}%")
     )
 }
 

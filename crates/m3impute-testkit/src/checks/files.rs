@@ -93,7 +93,7 @@ fn survive(spec: &'static MethodSpec, bytes: &[u8], rows: &Table, damage: &str) 
     let outcome = catch_unwind(AssertUnwindSafe(|| match load(spec, bytes) {
         Ok(fitted) => {
             let _ = fitted.transform(rows, &mut run(SEED, 1));
-            let _ = fitted.believe(rows, &mut run(SEED, 1));
+            let _ = fitted.predict_distributions(rows, &mut run(SEED, 1));
             let _ = fitted.to_file();
             true
         }

@@ -1,4 +1,4 @@
-//! What a method believes of holes: a distribution for each, from which a point, an interval or a draw is taken.
+//! Predictive distributions of missing cells, from which a point, an interval or a draw is taken.
 
 use crate::run::Run;
 use crate::table::{Fnv, Table, Values};
@@ -8,31 +8,31 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 /// The shares of probability at which the distribution of a number is written down.
-pub const LEVELS: [f64; 21] = [
+pub const QUANTILE_LEVELS: [f64; 21] = [
     0.005, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975,
     0.995,
 ];
 
-/// Where the median stands in [`LEVELS`].
-const MEDIAN: usize = LEVELS.len() / 2;
+/// Where the median stands in [`QUANTILE_LEVELS`].
+const MEDIAN: usize = QUANTILE_LEVELS.len() / 2;
 
-/// The distributions of some holes of one column.
+/// The distributions of some missing cells of one column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distributions {
-    /// Of numbers: the values below which the shares of [`LEVELS`] lie, for each hole.
-    Quantiles(Vec<[f64; LEVELS.len()]>),
+    /// Of numbers: the values below which the shares of [`QUANTILE_LEVELS`] lie, for each missing cell.
+    Quantiles(Vec<[f64; QUANTILE_LEVELS.len()]>),
     /// Of one out of a few values.
     Shares {
-        /// The values, rising where they have an order; places in [`ColumnBeliefs::levels`] where they are levels.
+        /// The values, rising where they have an order; places in [`ColumnDistributions::levels`] where they are levels.
         values: Vec<f64>,
-        /// The probability of each, hole by hole. // [holes, values]
+        /// The probability of each, cell by cell. // [cells, values]
         shares: Vec<f32>,
     },
 }
 
-/// What is believed of the holes of one column.
+/// The predictive distributions of the missing cells of one column.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ColumnBeliefs {
+pub struct ColumnDistributions {
     /// The column, by its place in the table.
     pub column: usize,
     /// The levels, where its values are some: distributions and intervals name them by their places in this list.
@@ -41,21 +41,21 @@ pub struct ColumnBeliefs {
     pub unordered: bool,
     /// What values are rounded to a multiple of; 0 where they are not.
     pub step: f64,
-    /// The rows of its holes.
+    /// The rows of its missing cells.
     pub rows: Vec<usize>,
     /// Their distributions, in the same order.
     pub of: Distributions,
 }
 
-/// What is believed of the holes of a table. Columns that a method has no distribution for are not there; those that
-/// have no hole are, without rows.
+/// The predictive distributions of the missing cells of a table. Columns that a method has no distribution for are not there; those that
+/// have no missing cell are, without rows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Beliefs {
+pub struct PredictiveDistributions {
     /// Column by column.
-    pub columns: Vec<ColumnBeliefs>,
+    pub columns: Vec<ColumnDistributions>,
 }
 
-/// What is put into a hole.
+/// The point estimate that fills a missing cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Point {
     /// The median: the smallest absolute error. The likeliest level, where levels have no order.
@@ -67,12 +67,12 @@ pub enum Point {
     Mode,
 }
 
-/// The ends of an interval for each hole of a column.
+/// The ends of an interval for each missing cell of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
     /// The column, by its place in the table.
     pub column: usize,
-    /// The rows of its holes.
+    /// The rows of its missing cells.
     pub rows: Vec<usize>,
     /// Where each interval begins.
     pub lower: Vec<f64>,
@@ -86,7 +86,7 @@ pub struct Interval {
 /// places.
 ///
 /// ```
-/// use m3impute_core::beliefs::around_median;
+/// use m3impute_core::distributions::around_median;
 /// assert_eq!(around_median(&[0.05, 0.5, 0.3, 0.15], 0.5), 1..=1);
 /// assert_eq!(around_median(&[0.05, 0.5, 0.3, 0.15], 0.9), 1..=3); // 0.95 is nearer than 0.8
 /// assert_eq!(around_median(&[0.02, 0.88, 0.1], 0.9), 1..=1); // 0.88 is nearer than 0.98
@@ -123,7 +123,7 @@ pub fn around_median(shares: &[f32], level: f64) -> RangeInclusive<usize> {
 }
 
 impl Distributions {
-    /// How many holes there are.
+    /// How many cells there are.
     pub fn len(&self) -> usize {
         match self {
             Distributions::Quantiles(of) => of.len(),
@@ -136,10 +136,10 @@ impl Distributions {
         self.len() == 0
     }
 
-    /// The value of hole `i` below which this share of probability lies.
+    /// The value of cell `i` below which this share of probability lies.
     ///
     /// ```
-    /// use m3impute_core::beliefs::Distributions;
+    /// use m3impute_core::distributions::Distributions;
     /// let two = Distributions::Shares { values: vec![1.0, 5.0], shares: vec![0.3, 0.7] };
     /// assert_eq!((two.quantile(0, 0.2), two.quantile(0, 0.5)), (1.0, 5.0));
     /// ```
@@ -147,12 +147,12 @@ impl Distributions {
         match self {
             Distributions::Quantiles(of) => {
                 let values = &of[i];
-                let after = LEVELS.partition_point(|&l| l < share);
+                let after = QUANTILE_LEVELS.partition_point(|&l| l < share);
                 // A share that is written down gives its very value, whatever the arithmetic below would make of it.
-                if after == 0 || after == LEVELS.len() || LEVELS[after] == share {
-                    return values[after.min(LEVELS.len() - 1)];
+                if after == 0 || after == QUANTILE_LEVELS.len() || QUANTILE_LEVELS[after] == share {
+                    return values[after.min(QUANTILE_LEVELS.len() - 1)];
                 }
-                let (from, to) = (LEVELS[after - 1], LEVELS[after]);
+                let (from, to) = (QUANTILE_LEVELS[after - 1], QUANTILE_LEVELS[after]);
                 values[after - 1] + (values[after] - values[after - 1]) * (share - from) / (to - from)
             }
             Distributions::Shares { values, shares } => {
@@ -169,7 +169,7 @@ impl Distributions {
         }
     }
 
-    /// Where the middle `level` of the probability of hole `i` begins and ends. Of a few values those around the median:
+    /// Where the middle `level` of the probability of cell `i` begins and ends. Of a few values those around the median:
     /// with both tails cut alike, most of them would be inside at any level.
     fn interval(&self, i: usize, level: f64) -> [f64; 2] {
         match self {
@@ -190,10 +190,10 @@ impl Distributions {
                 // Each value stands for the probability that is nearer to it than to its neighbours.
                 let edge = |k: usize| match k {
                     0 => 0.0,
-                    k if k == LEVELS.len() => 1.0,
-                    k => (LEVELS[k - 1] + LEVELS[k]) / 2.0,
+                    k if k == QUANTILE_LEVELS.len() => 1.0,
+                    k => (QUANTILE_LEVELS[k - 1] + QUANTILE_LEVELS[k]) / 2.0,
                 };
-                (0..LEVELS.len()).map(|k| of[i][k] * (edge(k + 1) - edge(k))).sum()
+                (0..QUANTILE_LEVELS.len()).map(|k| of[i][k] * (edge(k + 1) - edge(k))).sum()
             }
             Distributions::Shares { values, shares } => {
                 values.iter().zip(&shares[i * values.len()..]).map(|(v, p)| v * f64::from(*p)).sum()
@@ -205,8 +205,9 @@ impl Distributions {
         match self {
             Distributions::Quantiles(of) => {
                 // The middle of where a tenth of the probability is packed most densely.
-                let density = |k: usize| (LEVELS[k + 1] - LEVELS[k]) / (of[i][k + 1] - of[i][k]).max(1e-300);
-                let best = (2..LEVELS.len() - 3).reduce(|a, b| if density(b) > density(a) { b } else { a });
+                let density =
+                    |k: usize| (QUANTILE_LEVELS[k + 1] - QUANTILE_LEVELS[k]) / (of[i][k + 1] - of[i][k]).max(1e-300);
+                let best = (2..QUANTILE_LEVELS.len() - 3).reduce(|a, b| if density(b) > density(a) { b } else { a });
                 best.map_or(of[i][MEDIAN], |k| (of[i][k] + of[i][k + 1]) / 2.0)
             }
             Distributions::Shares { values, shares } => {
@@ -218,14 +219,14 @@ impl Distributions {
     }
 }
 
-impl ColumnBeliefs {
+impl ColumnDistributions {
     fn rounded(&self, value: f64) -> f64 {
         if self.step == 0.0 { value } else { (value / self.step).round() * self.step }
     }
 }
 
-impl Beliefs {
-    /// The table with its holes filled by a point of their distributions. Other holes stay as they are in `filled`, a
+impl PredictiveDistributions {
+    /// The table with its missing cells filled by a point of their distributions. Others stay as they are in `filled`, a
     /// table that the method has filled already.
     pub fn fill(&self, filled: &Table, point: Point) -> Table {
         self.put(filled, |column, i| match point {
@@ -236,12 +237,12 @@ impl Beliefs {
         })
     }
 
-    /// The table with each hole drawn from its distribution: one of several completed tables.
+    /// The table with each missing cell drawn from its distribution: one of several completed tables.
     pub fn draw(&self, filled: &Table, rng: &mut ChaCha8Rng) -> Table {
         self.put(filled, |column, i| column.of.quantile(i, share_of(rng)))
     }
 
-    /// [`Beliefs::draw`] number `number` for rows that may come in any order and in any chunks: what is drawn for a hole
+    /// [`PredictiveDistributions::draw`] number `number` for rows that may come in any order and in any chunks: what is drawn for a hole
     /// depends on the run's seed, the number of the draw, the column, and what `rows`, the table before it was filled,
     /// has observed in the hole's own row. Rows in which the same is observed are drawn alike.
     pub fn draw_rows(&self, rows: &Table, filled: &Table, run: &Run, number: u64) -> Table {
@@ -257,7 +258,7 @@ impl Beliefs {
 
     /// The middle `level` of the probability of each hole; columns of levels without an order have none.
     pub fn intervals(&self, level: f64) -> Vec<Interval> {
-        let of = |c: &ColumnBeliefs| {
+        let of = |c: &ColumnDistributions| {
             let ends = (0..c.rows.len()).map(|i| c.of.interval(i, level)).map(|ends| ends.map(|v| c.rounded(v)));
             let (lower, upper) = ends.map(|[low, high]| (low, high)).unzip();
             Interval { column: c.column, rows: c.rows.clone(), lower, upper }
@@ -273,7 +274,7 @@ impl Beliefs {
         [end(0), end(1)]
     }
 
-    fn put(&self, filled: &Table, mut value: impl FnMut(&ColumnBeliefs, usize) -> f64) -> Table {
+    fn put(&self, filled: &Table, mut value: impl FnMut(&ColumnDistributions, usize) -> f64) -> Table {
         let mut out = filled.clone();
         for column in &self.columns {
             // The table may have its levels in another order, or not all of them.
@@ -350,7 +351,7 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     /// A number that is uniform from 0 to 100, and a level that is `b` three times out of four.
-    fn beliefs() -> (Table, Beliefs) {
+    fn distributions() -> (Table, PredictiveDistributions) {
         let schema = Schema::new(vec![
             ColumnSpec::new("x", Kind::Integer),
             ColumnSpec::with_levels("level", Kind::Categorical, ["a", "b"]),
@@ -358,56 +359,56 @@ mod tests {
         .unwrap();
         let table =
             Table::new(schema, vec![Column::numbers([None, Some(7.0)]), Column::codes([None, Some(0)])]).unwrap();
-        let x = ColumnBeliefs {
+        let x = ColumnDistributions {
             column: 0,
             levels: Vec::new(),
             unordered: false,
             step: 1.0,
             rows: vec![0],
-            of: Distributions::Quantiles(vec![LEVELS.map(|l| 100.0 * l)]),
+            of: Distributions::Quantiles(vec![QUANTILE_LEVELS.map(|l| 100.0 * l)]),
         };
         let of = Distributions::Shares { values: vec![0.0, 1.0], shares: vec![0.25, 0.75] };
         let levels = ["a", "b"].map(str::to_owned).to_vec();
-        let level = ColumnBeliefs { column: 1, levels, unordered: true, step: 1.0, rows: vec![0], of };
-        (table, Beliefs { columns: vec![x, level] })
+        let level = ColumnDistributions { column: 1, levels, unordered: true, step: 1.0, rows: vec![0], of };
+        (table, PredictiveDistributions { columns: vec![x, level] })
     }
 
     #[test]
     fn the_points_of_a_uniform_number_are_its_middle() {
-        let (table, beliefs) = beliefs();
+        let (table, distributions) = distributions();
         for point in [Point::Median, Point::Mean] {
-            let filled = beliefs.fill(&table, point);
+            let filled = distributions.fill(&table, point);
             assert_eq!((filled.number(0, 0), filled.number(1, 0), filled.number(0, 1)), (50.0, 7.0, 1.0));
         }
     }
 
     #[test]
     fn an_interval_leaves_the_same_share_on_both_sides_and_levels_have_none() {
-        let (table, beliefs) = beliefs();
-        let intervals = beliefs.intervals(0.8);
+        let (table, distributions) = distributions();
+        let intervals = distributions.intervals(0.8);
         assert_eq!(intervals.len(), 1);
         assert_eq!((intervals[0].lower[0], intervals[0].upper[0]), (10.0, 90.0));
-        let ends = beliefs.ends(&table, 0.8).map(|t| (t.number(0, 0), t.number(1, 0), t.number(0, 1)));
+        let ends = distributions.ends(&table, 0.8).map(|t| (t.number(0, 0), t.number(1, 0), t.number(0, 1)));
         assert_eq!(ends, [(10.0, 7.0, 1.0), (90.0, 7.0, 1.0)]);
     }
 
     #[test]
     fn an_interval_is_made_to_hold_what_was_filled() {
-        let (mut table, beliefs) = beliefs();
+        let (mut table, distributions) = distributions();
         table.fill(0, 0, 95.0);
-        let interval = beliefs.intervals(0.8).remove(0).around(&table);
+        let interval = distributions.intervals(0.8).remove(0).around(&table);
         assert_eq!((interval.lower[0], interval.upper[0]), (10.0, 95.0));
     }
 
     #[test]
     fn levels_are_put_by_their_names() {
-        let (table, beliefs) = beliefs();
+        let (table, distributions) = distributions();
         let mut schema = table.schema().clone();
         schema.column_mut(1).levels = vec!["c".to_owned(), "b".to_owned()];
-        let filled = beliefs.fill(&table.clone().with_schema(schema.clone()).unwrap(), Point::Median);
+        let filled = distributions.fill(&table.clone().with_schema(schema.clone()).unwrap(), Point::Median);
         assert_eq!(filled.number(0, 1), 1.0);
         schema.column_mut(1).levels = vec!["c".to_owned()];
-        let filled = beliefs.fill(&table.with_schema(schema).unwrap(), Point::Median);
+        let filled = distributions.fill(&table.with_schema(schema).unwrap(), Point::Median);
         assert_eq!(filled.schema().columns()[1].levels[filled.number(0, 1) as usize], "b");
     }
 
@@ -418,14 +419,14 @@ mod tests {
         let table = Table::new(schema.unwrap(), vec![Column::numbers([None; 4]), Column::numbers(y)]).unwrap();
         let of = |rows: &[usize]| {
             let table = table.select_rows(rows);
-            let of = Distributions::Quantiles(vec![LEVELS; rows.len()]);
+            let of = Distributions::Quantiles(vec![QUANTILE_LEVELS; rows.len()]);
             let rows = (0..rows.len()).collect();
-            let x = ColumnBeliefs { column: 0, levels: Vec::new(), unordered: false, step: 0.0, rows, of };
-            (table, Beliefs { columns: vec![x] })
+            let x = ColumnDistributions { column: 0, levels: Vec::new(), unordered: false, step: 0.0, rows, of };
+            (table, PredictiveDistributions { columns: vec![x] })
         };
         let draw = |rows: &[usize], seed: u64, number: u64| -> Vec<f64> {
-            let (table, beliefs) = of(rows);
-            let drawn = beliefs.draw_rows(&table, &table, &Run::new(seed, 1).unwrap(), number);
+            let (table, distributions) = of(rows);
+            let drawn = distributions.draw_rows(&table, &table, &Run::new(seed, 1).unwrap(), number);
             (0..rows.len()).map(|i| drawn.number(i, 0)).collect()
         };
         let all = draw(&[0, 1, 2, 3], 7, 1);
@@ -436,10 +437,10 @@ mod tests {
 
     #[test]
     fn draws_have_the_shares_of_the_distribution() {
-        let (table, beliefs) = beliefs();
+        let (table, distributions) = distributions();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let drawn: Vec<(f64, f64)> =
-            (0..2000).map(|_| beliefs.draw(&table, &mut rng)).map(|t| (t.number(0, 0), t.number(0, 1))).collect();
+            (0..2000).map(|_| distributions.draw(&table, &mut rng)).map(|t| (t.number(0, 0), t.number(0, 1))).collect();
         let mean = drawn.iter().map(|d| d.0).sum::<f64>() / 2000.0;
         let b = drawn.iter().map(|d| d.1).sum::<f64>() / 2000.0;
         assert!((mean - 50.0).abs() < 2.5 && (b - 0.75).abs() < 0.04, "{mean} {b}");

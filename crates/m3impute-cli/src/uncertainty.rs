@@ -1,18 +1,18 @@
-//! How sure filled cells are: intervals and probabilities as further columns, draws as further tables.
+//! Uncertainty of filled cells: intervals and probabilities as further columns, draws as further tables.
 
-use crate::args::{OutputArgs, PointChoice, SurenessArgs};
+use crate::args::{OutputArgs, PointChoice, UncertaintyArgs};
 use crate::failure::Failure;
 use crate::table_io::Target;
-use crate::terminal::Manner;
-use m3impute::beliefs::Distributions;
-use m3impute::{Beliefs, METHODS, Point, Table};
-use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, Input, Manner as Written};
+use crate::terminal::Verbosity;
+use m3impute::distributions::Distributions;
+use m3impute::{METHODS, Point, PredictiveDistributions, Table};
+use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, Input, ValueFormat};
 use std::path::{Path, PathBuf};
 
 /// Probabilities are written with so many decimals.
 const DECIMALS: i32 = 6;
 
-impl SurenessArgs {
+impl UncertaintyArgs {
     /// Whether anything is asked that needs distributions.
     pub fn is_asked(&self) -> bool {
         self.interval.is_some() || self.probabilities || self.draws.is_some() || self.point.is_some()
@@ -21,14 +21,14 @@ impl SurenessArgs {
     /// What is asked, where the answer is no.
     pub fn refused(&self, whose: &str, hint: &str) -> Failure {
         let asked = match self {
-            SurenessArgs { draws: Some(_), .. } => "--draws",
-            SurenessArgs { interval: Some(_), .. } => "--interval",
-            SurenessArgs { probabilities: true, .. } => "--probabilities",
+            UncertaintyArgs { draws: Some(_), .. } => "--draws",
+            UncertaintyArgs { interval: Some(_), .. } => "--interval",
+            UncertaintyArgs { probabilities: true, .. } => "--probabilities",
             _ => "--point",
         };
         let able: Vec<String> = METHODS.iter().filter(|m| m.distributions).map(|m| format!("`{}`", m.name)).collect();
         Failure::usage(
-            format!("`{asked}` needs a distribution for every hole, which {whose} does not know"),
+            format!("`{asked}` needs a predictive distribution for every missing cell, which {whose} does not know"),
             format!("methods that do: {}; {hint}", able.join(", ")),
         )
     }
@@ -42,22 +42,28 @@ impl SurenessArgs {
     }
 
     /// The table filled with the point that is asked for.
-    pub fn filled(&self, filled: Table, beliefs: &Beliefs) -> Table {
+    pub fn filled(&self, filled: Table, distributions: &PredictiveDistributions) -> Table {
         match self.point() {
             // What the method filled is the median already.
             Point::Median => filled,
-            point => beliefs.fill(&filled, point),
+            point => distributions.fill(&filled, point),
         }
     }
 
     /// The columns to add: of those with a hole, or of all that may have one where chunks of a file must agree.
-    pub fn columns(&self, table: &Table, filled: &Table, beliefs: &Beliefs, all: bool) -> Vec<ExtraColumn> {
+    pub fn columns(
+        &self,
+        table: &Table,
+        filled: &Table,
+        distributions: &PredictiveDistributions,
+        all: bool,
+    ) -> Vec<ExtraColumn> {
         let named = |of: usize| &table.schema().columns()[of].name;
         let rows = table.rows();
         let mut extras = Vec::new();
-        let intervals = self.interval.map_or_else(Vec::new, |level| beliefs.intervals(level));
+        let intervals = self.interval.map_or_else(Vec::new, |level| distributions.intervals(level));
         let mut intervals = intervals.into_iter().map(|i| i.around(filled)).peekable();
-        for column in &beliefs.columns {
+        for column in &distributions.columns {
             let of = column.column;
             let interval = intervals.next_if(|i| i.column == of);
             if column.rows.is_empty() && !all {
@@ -69,7 +75,7 @@ impl SurenessArgs {
                     extras.push(ExtraColumn {
                         name: format!("{}_{end}", named(of)),
                         of,
-                        manner: Written::AsColumn,
+                        format: ValueFormat::AsColumn,
                         values,
                     });
                 }
@@ -86,7 +92,7 @@ impl SurenessArgs {
                     extras.push(ExtraColumn {
                         name: format!("{}_p_{level}", named(of)),
                         of,
-                        manner: Written::Plain,
+                        format: ValueFormat::Plain,
                         values,
                     });
                 }
@@ -109,9 +115,9 @@ fn spread<'a>(rows: usize, of: impl Iterator<Item = (&'a usize, f64)>) -> Vec<Op
 }
 
 /// Gives the columns names that are free, and says which are not those that one would expect.
-pub fn name(document: &Document, extras: &mut [ExtraColumn], manner: &Manner) {
+pub fn name(document: &Document, extras: &mut [ExtraColumn], verbosity: &Verbosity) {
     for (wanted, given) in document.name_extras(extras) {
-        manner.note(format!("there is a column `{wanted}` already: the added one is called `{given}`"));
+        verbosity.note(format!("there is a column `{wanted}` already: the added one is called `{given}`"));
     }
 }
 
@@ -122,7 +128,7 @@ pub enum Output {
 }
 
 impl Output {
-    pub fn open(asked: &SurenessArgs, told: &OutputArgs, input: &Input, in_place: bool) -> Result<Output, Failure> {
+    pub fn open(asked: &UncertaintyArgs, told: &OutputArgs, input: &Input, in_place: bool) -> Result<Output, Failure> {
         Ok(match asked.draws {
             Some(count) => Output::Draws(Draws::open(count, told, input)?),
             None => Output::Table(Target::open(told.output.as_deref(), input, in_place)?),
@@ -192,11 +198,11 @@ pub fn write_draws(
 }
 
 /// Says which files were written.
-pub fn say_written(paths: &[PathBuf], manner: &Manner) {
+pub fn say_written(paths: &[PathBuf], verbosity: &Verbosity) {
     match paths {
         [] => {}
-        [one] => manner.say(format!("wrote {}", one.display())),
-        [first, .., last] => manner.say(format!("wrote {} to {}", first.display(), last.display())),
+        [one] => verbosity.say(format!("wrote {}", one.display())),
+        [first, .., last] => verbosity.say(format!("wrote {} to {}", first.display(), last.display())),
     }
 }
 

@@ -1,37 +1,43 @@
-//! What a method believes of holes. A method without distributions passes, if its row says so.
+//! Predictive distributions. A method without distributions passes, if its row says so.
 
 use crate::subject::{SEED, build, check_same, check_untouched, ensure, fit, run, transform};
 use crate::tables::{self, ROWS, columns_of};
-use m3impute_core::beliefs::{ColumnBeliefs, Distributions};
-use m3impute_core::{Beliefs, Column, FittedImputer, Imputation, MethodSpec, Point, Schema, Settings, Table};
+use m3impute_core::distributions::{ColumnDistributions, Distributions};
+use m3impute_core::{
+    Column, FittedImputer, Imputation, MethodSpec, Point, PredictiveDistributions, Schema, Settings, Table,
+};
 
 /// The row of the registry, the method and its model agree on whether there are distributions.
 pub fn the_row_says_whether_there_are_distributions(spec: &'static MethodSpec) {
-    let believes = build(spec, &Settings::default()).believes();
-    ensure!(spec.distributions || !believes, spec, "it has distributions, but its row does not say so");
+    let has_them = build(spec, &Settings::default()).has_distributions();
+    ensure!(spec.distributions || !has_them, spec, "it has distributions, but its row does not say so");
     let first = Settings { preset: Some(spec.presets[0].0.to_owned()), ..Settings::default() };
-    ensure!(build(spec, &first).believes() == spec.distributions, spec, "its first preset and its row disagree");
+    ensure!(
+        build(spec, &first).has_distributions() == spec.distributions,
+        spec,
+        "its first preset and its row disagree"
+    );
     let Some(fitted) = fit(spec, &tables::mixed(ROWS, 70)) else {
-        ensure!(!believes, spec, "it cannot be fitted, so it cannot have distributions");
+        ensure!(!has_them, spec, "it cannot be fitted, so it cannot have distributions");
         return;
     };
-    ensure!(fitted.believes() == believes, spec, "the method and its model disagree on distributions");
-    let has = fitted.believe(&tables::mixed(3, 71), &mut run(SEED, 1)).is_ok_and(|b| b.is_some());
-    ensure!(has == believes, spec, "there are distributions: {has}, but it says {believes}");
+    ensure!(fitted.has_distributions() == has_them, spec, "the method and its model disagree on distributions");
+    let has = fitted.predict_distributions(&tables::mixed(3, 71), &mut run(SEED, 1)).is_ok_and(|b| b.is_some());
+    ensure!(has == has_them, spec, "there are distributions: {has}, but it says {has_them}");
 }
 
-/// Believing fills the same, and knows a distribution for every hole of every column that varies.
-pub fn believing_fills_as_transform_does(spec: &'static MethodSpec) {
-    let Some((fitted, rows, imputation, beliefs)) = believed(spec, 72) else { return };
+/// Predicting distributions fills the same, and there is one for every missing cell of every column that varies.
+pub fn distributions_fill_as_transform_does(spec: &'static MethodSpec) {
+    let Some((fitted, rows, imputation, distributions)) = with_distributions(spec, 72) else { return };
     check_untouched(spec, &rows, &imputation.table);
-    check_same(spec, &transform(spec, fitted.as_ref(), &rows).table, &imputation.table, "when it believes");
+    check_same(spec, &transform(spec, fitted.as_ref(), &rows).table, &imputation.table, "with distributions");
     for (j, column) in rows.schema().columns().iter().enumerate() {
-        let known: usize = beliefs.columns.iter().filter(|c| c.column == j).map(|c| c.of.len()).sum();
+        let known: usize = distributions.columns.iter().filter(|c| c.column == j).map(|c| c.of.len()).sum();
         let holes = rows.missing_in(j);
         ensure!(known == holes, spec, "`{}` has {holes} holes and {known} distributions", column.name);
     }
     for point in [Point::Median, Point::Mean, Point::Mode] {
-        let filled = beliefs.fill(&imputation.table, point);
+        let filled = distributions.fill(&imputation.table, point);
         check_untouched(spec, &rows, &filled);
         check_kinds(spec, &filled, &format!("{point:?}"));
     }
@@ -39,11 +45,11 @@ pub fn believing_fills_as_transform_does(spec: &'static MethodSpec) {
 
 /// Intervals hold the median, and a higher level never gives a narrower one.
 pub fn an_interval_holds_its_point_and_widens_with_its_level(spec: &'static MethodSpec) {
-    let Some((_, _, imputation, beliefs)) = believed(spec, 74) else { return };
-    let points = beliefs.fill(&imputation.table, Point::Median);
-    let mut before: Option<Vec<m3impute_core::beliefs::Interval>> = None;
+    let Some((_, _, imputation, distributions)) = with_distributions(spec, 74) else { return };
+    let points = distributions.fill(&imputation.table, Point::Median);
+    let mut before: Option<Vec<m3impute_core::distributions::Interval>> = None;
     for level in [0.5, 0.8, 0.9, 0.95, 0.99] {
-        let intervals = beliefs.intervals(level);
+        let intervals = distributions.intervals(level);
         for (c, interval) in intervals.iter().enumerate() {
             let name = &points.schema().columns()[interval.column].name;
             for (i, &row) in interval.rows.iter().enumerate() {
@@ -63,8 +69,8 @@ pub fn an_interval_holds_its_point_and_widens_with_its_level(spec: &'static Meth
 
 /// Probabilities are none below zero and one together; quantiles rise.
 pub fn shares_add_up_to_one(spec: &'static MethodSpec) {
-    let Some((_, rows, _, beliefs)) = believed(spec, 76) else { return };
-    for column in &beliefs.columns {
+    let Some((_, rows, _, distributions)) = with_distributions(spec, 76) else { return };
+    for column in &distributions.columns {
         let name = &rows.schema().columns()[column.column].name;
         match &column.of {
             Distributions::Quantiles(of) => {
@@ -84,9 +90,9 @@ pub fn shares_add_up_to_one(spec: &'static MethodSpec) {
 
 /// A draw is repeated by its seed and number, and another number gives another.
 pub fn draws_are_repeated_by_their_seed_and_number(spec: &'static MethodSpec) {
-    let Some((_, rows, imputation, beliefs)) = believed(spec, 78) else { return };
-    let draw = |number: u64| beliefs.draw(&imputation.table, &mut run(SEED, 1).rng("draw", number));
-    let by_rows = |number: u64| beliefs.draw_rows(&rows, &imputation.table, &run(SEED, 1), number);
+    let Some((_, rows, imputation, distributions)) = with_distributions(spec, 78) else { return };
+    let draw = |number: u64| distributions.draw(&imputation.table, &mut run(SEED, 1).rng("draw", number));
+    let by_rows = |number: u64| distributions.draw_rows(&rows, &imputation.table, &run(SEED, 1), number);
     for draws in [[draw(1), draw(1), draw(2)], [by_rows(1), by_rows(1), by_rows(2)]] {
         check_same(spec, &draws[0], &draws[1], "in a draw of the same number");
         ensure!(draws[0] != draws[2], spec, "draws of different numbers are the same");
@@ -97,16 +103,16 @@ pub fn draws_are_repeated_by_their_seed_and_number(spec: &'static MethodSpec) {
 
 /// Order and batch of rows change neither distributions nor draws.
 pub fn distributions_of_rows_are_independent(spec: &'static MethodSpec) {
-    let Some((fitted, rows, imputation, beliefs)) = believed(spec, 80) else { return };
-    let all = beliefs.draw_rows(&rows, &imputation.table, &run(SEED, 1), 3);
+    let Some((fitted, rows, imputation, distributions)) = with_distributions(spec, 80) else { return };
+    let all = distributions.draw_rows(&rows, &imputation.table, &run(SEED, 1), 3);
     let turned: Vec<usize> = (0..rows.rows()).rev().collect();
     for batch in [&turned[..], &turned[4..5], &turned[7..14]] {
         let some = rows.select_rows(batch);
-        let (imputation, of_some) = believe(spec, fitted.as_ref(), &some);
+        let (imputation, of_some) = predicted(spec, fitted.as_ref(), &some);
         let drawn = of_some.draw_rows(&some, &imputation.table, &run(SEED, 1), 3);
         let situation = format!("drawn in a batch of {}", batch.len());
         check_same(spec, &all.select_rows(batch), &drawn, &situation);
-        for (one, two) in beliefs.columns.iter().zip(&of_some.columns) {
+        for (one, two) in distributions.columns.iter().zip(&of_some.columns) {
             let same = batch.iter().enumerate().all(|(at, row)| {
                 let places = (one.rows.iter().position(|r| r == row), two.rows.iter().position(|&r| r == at));
                 match places {
@@ -124,20 +130,21 @@ pub fn distributions_of_rows_are_independent(spec: &'static MethodSpec) {
 
 /// A level that was never seen is no hole: it has no distribution, and those of the holes beside it stay with their rows.
 pub fn only_holes_have_distributions(spec: &'static MethodSpec) {
-    let Some(fitted) = fit(spec, &tables::mixed(ROWS, 82)).filter(|f| f.believes()) else { return };
+    let Some(fitted) = fit(spec, &tables::mixed(ROWS, 82)).filter(|f| f.has_distributions()) else { return };
     let rows = tables::complete(6, 83);
     let mut specs = Vec::from(rows.schema().clone());
     specs[3].levels = vec!["violet".to_owned(), "blue".to_owned()];
     let mut columns = columns_of(&rows);
     columns[3] = Column::codes([Some(0), Some(0), None, Some(1), None, Some(0)]);
     let rows = Table::new(Schema::new(specs).expect("names differ"), columns).expect("columns fit");
-    let (imputation, beliefs) = believe(spec, fitted.as_ref(), &rows);
-    let holes = |c: &ColumnBeliefs| (c.rows.clone(), c.of.len());
-    let colour = beliefs.columns.iter().find(|c| c.column == 3).map(holes);
+    let (imputation, distributions) = predicted(spec, fitted.as_ref(), &rows);
+    let holes = |c: &ColumnDistributions| (c.rows.clone(), c.of.len());
+    let colour = distributions.columns.iter().find(|c| c.column == 3).map(holes);
     ensure!(colour == Some((vec![2, 4], 2)), spec, "the holes of rows 3 and 5 are taken for {colour:?}");
-    for table in
-        [beliefs.fill(&imputation.table, Point::Mode), beliefs.draw(&imputation.table, &mut run(1, 1).rng("", 0))]
-    {
+    for table in [
+        distributions.fill(&imputation.table, Point::Mode),
+        distributions.draw(&imputation.table, &mut run(1, 1).rng("", 0)),
+    ] {
         check_untouched(spec, &rows, &table);
         for i in [2, 4] {
             let level = &table.schema().columns()[3].levels[table.number(i, 3) as usize];
@@ -146,20 +153,29 @@ pub fn only_holes_have_distributions(spec: &'static MethodSpec) {
     }
 }
 
-/// The method fitted on the usual table, new rows, and what it believes of them; none where it has no distributions.
-fn believed(spec: &'static MethodSpec, seed: u64) -> Option<(Box<dyn FittedImputer>, Table, Imputation, Beliefs)> {
-    let fitted = fit(spec, &tables::mixed(ROWS, seed)).filter(|f| f.believes())?;
+/// The method fitted on the usual table, new rows, and their distributions; none where it has no distributions.
+fn with_distributions(
+    spec: &'static MethodSpec,
+    seed: u64,
+) -> Option<(Box<dyn FittedImputer>, Table, Imputation, PredictiveDistributions)> {
+    let fitted = fit(spec, &tables::mixed(ROWS, seed)).filter(|f| f.has_distributions())?;
     let mut rows = tables::mixed(23, seed + 1);
     (0..rows.cols()).for_each(|j| rows.hide(11, j));
-    let (imputation, beliefs) = believe(spec, fitted.as_ref(), &rows);
-    Some((fitted, rows, imputation, beliefs))
+    let (imputation, distributions) = predicted(spec, fitted.as_ref(), &rows);
+    Some((fitted, rows, imputation, distributions))
 }
 
-fn believe(spec: &'static MethodSpec, fitted: &dyn FittedImputer, rows: &Table) -> (Imputation, Beliefs) {
-    let believed = fitted.believe(rows, &mut run(SEED, 1));
-    believed
-        .unwrap_or_else(|e| panic!("method `{}`: cannot believe anything of {} rows: {e}", spec.name, rows.rows()))
-        .unwrap_or_else(|| panic!("method `{}`: believes nothing of {} rows", spec.name, rows.rows()))
+fn predicted(
+    spec: &'static MethodSpec,
+    fitted: &dyn FittedImputer,
+    rows: &Table,
+) -> (Imputation, PredictiveDistributions) {
+    let found = fitted.predict_distributions(rows, &mut run(SEED, 1));
+    found
+        .unwrap_or_else(|e| {
+            panic!("method `{}`: cannot predict the distributions of {} rows: {e}", spec.name, rows.rows())
+        })
+        .unwrap_or_else(|| panic!("method `{}`: has no distributions for {} rows", spec.name, rows.rows()))
 }
 
 /// Integers are whole, levels are levels.

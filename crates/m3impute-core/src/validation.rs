@@ -1,0 +1,83 @@
+//! Validation errors of a fitted method: on observed cells that were held out while it learnt.
+
+use crate::schema::Kind;
+use serde::Serialize;
+
+/// What an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// The mean absolute difference, in the column's own units; seconds for timestamps, steps for ordered levels.
+    AbsoluteError,
+    /// The mean of `-ln p`, where `p` is the probability that the true level was given.
+    LogLoss,
+}
+
+/// One model of an ensemble, by itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SingleModel {
+    /// Which model, in a word or two.
+    pub name: String,
+    /// Its mean error on the held-out cells.
+    pub error: f64,
+}
+
+/// The validation errors of one feature or column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ValidationScore {
+    /// How many cells were held out.
+    pub cells: usize,
+    /// The mean error of the ensemble; none where too few cells were held out to tell.
+    pub error: Option<f64>,
+    /// That of the baseline: the median, or the shares of the levels.
+    pub baseline: Option<f64>,
+    /// The best single model other than the baseline.
+    pub best: Option<SingleModel>,
+    /// The ensemble weights, in words: `forest 60 %, network 40 %`.
+    pub ensemble: String,
+}
+
+impl ValidationScore {
+    /// The same with errors in other units.
+    pub(crate) fn times(mut self, unit: f64) -> ValidationScore {
+        let errors = [self.error.as_mut(), self.baseline.as_mut(), self.best.as_mut().map(|b| &mut b.error)];
+        errors.into_iter().flatten().for_each(|error| *error *= unit);
+        self
+    }
+}
+
+/// The validation errors of one column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColumnScore {
+    /// The column.
+    pub column: String,
+    /// What its values mean.
+    pub kind: Kind,
+    /// What the errors are.
+    pub measure: Measure,
+    /// What was found.
+    #[serde(flatten)]
+    pub validation: ValidationScore,
+}
+
+impl ColumnScore {
+    /// Whether no model beats the baseline. Not where nothing is known.
+    ///
+    /// ```
+    /// use m3impute_core::{ColumnScore, ValidationScore, Kind, Measure};
+    /// let validation = ValidationScore { cells: 40, error: Some(2.0), baseline: Some(8.0), ..ValidationScore::default() };
+    /// let measure = Measure::AbsoluteError;
+    /// let score = ColumnScore { column: "age".to_owned(), kind: Kind::Integer, measure, validation };
+    /// assert!(!score.is_no_better_than_baseline());
+    /// assert_eq!(score.ratio(), Some(0.25));
+    /// ```
+    pub fn is_no_better_than_baseline(&self) -> bool {
+        self.ratio().is_some_and(|ratio| ratio >= 1.0)
+    }
+
+    /// The error as a share of that of the baseline, where both are known.
+    pub fn ratio(&self) -> Option<f64> {
+        let (error, baseline) = self.validation.error.zip(self.validation.baseline)?;
+        Some(if baseline > 0.0 { error / baseline } else { 1.0 })
+    }
+}
