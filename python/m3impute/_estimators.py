@@ -298,9 +298,9 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self._warn(notes, tables[0])
         return [self._given(X, frame, changed) for changed in tables]
 
-    def _warn(self, notes: list[tuple[str, str]], changed: _native.Changed) -> None:
+    def _warn(self, notes: list[tuple[str, str, str | None]], changed: _native.Changed) -> None:
         empty = {self._names[at] for at in self._dropped}  # nothing was learnt of these, because they were empty
-        warn_notes((column, note) for column, note in notes if note != "no observed value" or column in empty)
+        warn_notes(said for said in notes if said[1] != "no observed value" or said[0] in empty)
         warn_fallbacks(changed.fallbacks(), self._left)
 
     def _given(self, X: Any, frame: Frame, changed: _native.Changed) -> Any:

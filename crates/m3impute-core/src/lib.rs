@@ -7,6 +7,7 @@ pub mod beliefs;
 pub mod encode;
 mod error;
 mod held_out;
+mod hint;
 mod imputer;
 mod matrix_method;
 mod metrics;
@@ -20,6 +21,7 @@ pub use beliefs::{Beliefs, Point};
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
 pub use held_out::{ColumnScore, HeldOut, Measure, Single};
+pub use hint::{Hint, Setting};
 pub use imputer::{
     Expect, Fallback, FinishChoice, FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec, ParamSpec,
     Settings,
