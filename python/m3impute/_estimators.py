@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,7 +16,8 @@ import numpy as np
 from . import _native, _requests
 from ._frames import Frame, is_frame, open_frame
 from ._messages import DataError, UsageError, tell, warn_fallbacks, warn_notes
-from ._progress import watching
+from ._options import ImputerOptions, documented
+from ._progress import Callback, watching
 from ._sklearn import (
     PARAMETERS,
     UNUSED,
@@ -33,29 +35,10 @@ from ._sklearn import (
 _SCORED = 0.1
 
 
-class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
-    """What every imputer does; how it is called and configured is up to the classes below."""
+class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+    """What every imputer takes and does; which method it is of is up to the classes below."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
-
-    # The parameters, for those who check types. They are set by the constructors.
-    preset: str | None
-    params: Mapping[str, Any] | None
-    random_state: Any
-    n_jobs: int | None
-    max_seconds: float | None
-    kinds: Mapping[Hashable, str] | None
-    ignore: Iterable[Hashable] | None
-    only: Iterable[Hashable] | None
-    bounds: Mapping[Hashable, tuple[float | None, float | None]] | None
-    missing_values: Any
-    infinities: str
-    empty_columns: str
-    round: bool | None
-    clip: bool | None
-    add_indicator: bool
-    verbose: int
-    progress: Callable[[str, int, int, str], object] | None
 
     #: Not asked for through scikit-learn's metadata routing: it is an option of the call.
     __metadata_request__transform: ClassVar[dict[str, str]] = {"return_interval": UNUSED}
@@ -69,19 +52,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _method(self) -> _requests.MethodRequest:
-        return _requests.method(
-            self._name(),
-            preset=self.preset,
-            params=self.params,
-            round=self.round,
-            clip=self.clip,
-            empty_columns=self.empty_columns,
-        )
-
-    def _run(self, progress: Callable[[str, int, int, str], object] | None) -> _requests.RunRequest:
-        return _requests.run(
-            random_state=self.random_state, n_jobs=self.n_jobs, max_seconds=self.max_seconds, progress=progress
-        )
+        return _requests.method(self._name(), self)
 
     def _open(self, X: Any, reset: bool) -> Frame:
         if is_frame(X):
@@ -118,14 +89,14 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         method = self._method()
         _native.check(method)  # a wrong request fails before the table is read
         frame = self._open(X, reset=True)
-        reading = self._reading(frame)
+        reading = _requests.reading(frame, self)
         table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
         warn_notes(table.notes())
         if self.empty_columns == "error":
             table.refuse_empty()
         steps = self._steps(X, y)
         with watching(self.progress or bool(self.verbose), steps) as listen:
-            model, spent = table.fit(method, self._run(listen))
+            model, spent = table.fit(method, _requests.run(self, listen))
         if steps is not None:
             self._callback_fit_ctx.call_on_fit_task_end(estimator=self, X=X, y=y)
         self.model_ = model
@@ -139,18 +110,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.__dict__.pop("_scores", None)
         return self
 
-    def _reading(self, frame: Frame) -> _requests.ReadRequest:
-        return _requests.reading(
-            frame,
-            kinds=self.kinds,
-            ignore=self.ignore,
-            only=self.only,
-            bounds=self.bounds,
-            missing_values=self.missing_values,
-            infinities=self.infinities,
-        )
-
-    def _steps(self, X: Any, y: Any) -> Callable[[str, int, int, str], object] | None:
+    def _steps(self, X: Any, y: Any) -> Callback | None:
         """Tells the callbacks of scikit-learn, where there are any: a task for each step that is reported."""
         if not hasattr(self, "_init_callback_context"):
             return None
@@ -199,7 +159,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             return filled, lower, upper
         frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
-            changed, notes = self.model_.transform(*self._columns(frame), self._run(listen))
+            changed, notes = self.model_.transform(*self._columns(frame), _requests.run(self, listen))
         self._warn(notes, changed)
         return self._given(X, frame, changed)
 
@@ -224,7 +184,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         UsageError
-            When the method knows no distributions.
+            When ``n`` is no number of tables, or the method knows no distributions.
 
         Examples
         --------
@@ -271,7 +231,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """
         frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
-            known = self.model_.probabilities(*self._columns(frame), self._run(listen))
+            known = self.model_.probabilities(*self._columns(frame), _requests.run(self, listen))
         tables = {}
         for name, rows, levels, shares in known:
             if rows:
@@ -294,13 +254,13 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         """The filled rows and the ends of their intervals, or so many draws."""
         frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
-            tables, notes = self.model_.believe(*self._columns(frame), self._run(listen), level, draws)
+            tables, notes = self.model_.believe(*self._columns(frame), _requests.run(self, listen), level, draws)
         self._warn(notes, tables[0])
         return [self._given(X, frame, changed) for changed in tables]
 
-    def _warn(self, notes: list[tuple[str, str]], changed: _native.Changed) -> None:
+    def _warn(self, notes: list[tuple[str, str, str | None]], changed: _native.Changed) -> None:
         empty = {self._names[at] for at in self._dropped}  # nothing was learnt of these, because they were empty
-        warn_notes((column, note) for column, note in notes if note != "no observed value" or column in empty)
+        warn_notes(said for said in notes if said[1] != "no observed value" or said[0] in empty)
         warn_fallbacks(changed.fallbacks(), self._left)
 
     def _given(self, X: Any, frame: Frame, changed: _native.Changed) -> Any:
@@ -371,7 +331,7 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _scored(self, table: _native.Table) -> dict[str, dict[str, Any]]:
         with watching(self.progress or bool(self.verbose)) as listen:
             candidates = [("model", self._method()), ("baseline", _requests.method("median"))]
-            answer = json.loads(table.evaluate(candidates, self._run(listen), "mcar", _SCORED, 1))
+            answer = json.loads(table.evaluate(candidates, _requests.run(self, listen), "mcar", _SCORED, 1))
         model, baseline = answer["rows"]
         if model["error"] is not None:
             raise DataError(f"scores_: {model['error']}")
@@ -427,36 +387,19 @@ class _Imputer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return state
 
 
-_PARAMETERS = """preset : str, optional
-        Preset of the method; its default one where not given. :func:`methods` lists them.
-    params : dict, optional
-        Parameters of the method, on top of the preset.
-    random_state : int, numpy generator or None, default 0
-        The seed. ``None`` is another one each time.
-    n_jobs : int, optional
-        Threads; -1 or ``None`` is as many as the machine has. The result does not depend on it.
-    max_seconds : float, optional
-        Stop learning after so many seconds and use the best so far.
-    kinds, ignore, only, bounds, missing_values, infinities, empty_columns, round, clip
-        As in :func:`impute`.
-    add_indicator : bool, default False
-        Whether a column of flags follows for each column that had holes in training.
-    verbose : int, default 0
-        Anything but 0 draws a bar.
-    progress : callable, optional
-        Gets the stage, how many of how many are done, and a note.
+#: What a fitted imputer has, for the documentation of the classes below.
+_ATTRIBUTES = """
 
-    Attributes
-    ----------
-    n_features_in_ : int
-        The number of columns.
-    feature_names_in_ : array of object
-        Their names, where they are texts.
-    scores_ : dict of dict
-        How good the model is on the table it learnt from, column by column, beside a simple baseline.
-    notes_ : list of str
-        What the method said while it learnt.
-    """
+Attributes
+----------
+n_features_in_ : int
+    The number of columns.
+feature_names_in_ : array of object
+    Their names, where they are texts.
+scores_ : dict of dict
+    How good the model is on the table it learnt from, column by column, beside a simple baseline.
+notes_ : list of str
+    What the method said while it learnt."""
 
 
 def _held_out(known: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -468,6 +411,8 @@ def _held_out(known: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     }
 
 
+@documented(ImputerOptions, _ATTRIBUTES)
+@dataclass(eq=False, repr=False)
 class Imputer(_Imputer):
     """Learn from a table with any of the methods, and fill new rows.
 
@@ -475,7 +420,8 @@ class Imputer(_Imputer):
     ----------
     method : str, optional
         The method; :func:`methods` lists them.
-    {parameters}
+    **options : ImputerOptions
+
     See Also
     --------
     impute : fill one table.
@@ -485,66 +431,29 @@ class Imputer(_Imputer):
     --------
     >>> import pandas as pd
     >>> from m3impute import Imputer
-    >>> train = pd.DataFrame({{"x": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 4.0, None, 8.0]}})
+    >>> train = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 4.0, None, 8.0]})
     >>> imputer = Imputer("mice").fit(train)
-    >>> imputer.transform(pd.DataFrame({{"x": [None], "y": [6.0]}}, index=["new"])).round(1)
+    >>> imputer.transform(pd.DataFrame({"x": [None], "y": [6.0]}, index=["new"])).round(1)
            x    y
     new  3.0  6.0
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"method": [str, None], **PARAMETERS}
 
-    def __init__(
-        self,
-        method: str | None = None,
-        *,
-        preset: str | None = None,
-        params: Mapping[str, Any] | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        max_seconds: float | None = None,
-        kinds: Mapping[Hashable, str] | None = None,
-        ignore: Iterable[Hashable] | None = None,
-        only: Iterable[Hashable] | None = None,
-        bounds: Mapping[Hashable, tuple[float | None, float | None]] | None = None,
-        missing_values: Any = None,
-        infinities: str = "error",
-        empty_columns: str = "keep",
-        round: bool | None = None,
-        clip: bool | None = None,
-        add_indicator: bool = False,
-        verbose: int = 0,
-        progress: Callable[[str, int, int, str], object] | None = None,
-    ) -> None:
-        self.method = method
-        self.preset = preset
-        self.params = params
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_seconds = max_seconds
-        self.kinds = kinds
-        self.ignore = ignore
-        self.only = only
-        self.bounds = bounds
-        self.missing_values = missing_values
-        self.infinities = infinities
-        self.empty_columns = empty_columns
-        self.round = round
-        self.clip = clip
-        self.add_indicator = add_indicator
-        self.verbose = verbose
-        self.progress = progress
+    method: str | None = None
 
     def _name(self) -> str:
         return _native.DEFAULT_METHOD if self.method is None else self.method
 
 
+@documented(ImputerOptions, _ATTRIBUTES)
 class M3Imputer(_Imputer):
     """Learn from a table with M3-Impute, a graph neural network, and fill new rows.
 
     Parameters
     ----------
-    {parameters}
+    **options : ImputerOptions
+
     See Also
     --------
     Imputer : the same with any other method.
@@ -556,7 +465,7 @@ class M3Imputer(_Imputer):
     >>> x = np.linspace(0.0, 1.0, 20)
     >>> table = np.column_stack([x, 1 - x])
     >>> table[3, 1] = np.nan
-    >>> imputer = M3Imputer(params={{"epochs": 2}}, preset="paper").fit(table)
+    >>> imputer = M3Imputer(params={"epochs": 2}, preset="paper").fit(table)
     >>> imputer.transform(table).shape
     (20, 2)
     """
@@ -564,51 +473,8 @@ class M3Imputer(_Imputer):
     #: The method of the registry behind this class.
     METHOD: ClassVar[str] = "m3"
 
-    def __init__(
-        self,
-        *,
-        preset: str | None = None,
-        params: Mapping[str, Any] | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        max_seconds: float | None = None,
-        kinds: Mapping[Hashable, str] | None = None,
-        ignore: Iterable[Hashable] | None = None,
-        only: Iterable[Hashable] | None = None,
-        bounds: Mapping[Hashable, tuple[float | None, float | None]] | None = None,
-        missing_values: Any = None,
-        infinities: str = "error",
-        empty_columns: str = "keep",
-        round: bool | None = None,
-        clip: bool | None = None,
-        add_indicator: bool = False,
-        verbose: int = 0,
-        progress: Callable[[str, int, int, str], object] | None = None,
-    ) -> None:
-        self.preset = preset
-        self.params = params
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_seconds = max_seconds
-        self.kinds = kinds
-        self.ignore = ignore
-        self.only = only
-        self.bounds = bounds
-        self.missing_values = missing_values
-        self.infinities = infinities
-        self.empty_columns = empty_columns
-        self.round = round
-        self.clip = clip
-        self.add_indicator = add_indicator
-        self.verbose = verbose
-        self.progress = progress
-
     def _name(self) -> str:
         return self.METHOD
-
-
-for _class in (Imputer, M3Imputer):
-    _class.__doc__ = (_class.__doc__ or "").format(parameters=_PARAMETERS)
 
 
 def load(path: str | os.PathLike[str]) -> Imputer | M3Imputer:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
 from . import _native, _requests
-from ._frames import open_frame
+from ._frames import Frame, open_frame
 from ._messages import DataWarning, UsageError, tell, warn, warn_fallbacks, warn_notes
+from ._options import (
+    EvaluateKeywords,
+    EvaluateOptions,
+    ImputeKeywords,
+    ImputeOptions,
+    Kinds,
+    Labels,
+    ReadKeywords,
+    ReadOptions,
+    documented,
+)
 from ._progress import watching
 from ._results import Description, Evaluation
 
@@ -20,26 +31,8 @@ if TYPE_CHECKING:
 FrameLike = TypeVar("FrameLike")
 
 
-def impute(
-    data: FrameLike,
-    method: str | None = None,
-    *,
-    preset: str | None = None,
-    params: Mapping[str, Any] | None = None,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    max_seconds: float | None = None,
-    kinds: Mapping[Hashable, str] | None = None,
-    ignore: Iterable[Hashable] | None = None,
-    only: Iterable[Hashable] | None = None,
-    bounds: Mapping[Hashable, tuple[float | None, float | None]] | None = None,
-    missing_values: Any = None,
-    infinities: str = "error",
-    empty_columns: str = "keep",
-    round: bool | None = None,
-    clip: bool | None = None,
-    progress: bool | Callable[[str, int, int, str], object] | None = None,
-) -> FrameLike:
+@documented(ImputeOptions)
+def impute(data: FrameLike, method: str | None = None, **options: Unpack[ImputeKeywords]) -> FrameLike:
     """Fill the holes of a table.
 
     Every cell that has a value comes back untouched, in a frame of the same library with the same index, columns and
@@ -51,38 +44,7 @@ def impute(
         The table. Null, ``None``, ``NaN``, ``NA`` and ``NaT`` are missing.
     method : str, optional
         The method; :func:`methods` lists them.
-    preset : str, optional
-        Preset of the method; its default one where not given.
-    params : dict, optional
-        Parameters of the method, on top of the preset.
-    random_state : int, numpy generator or None, default 0
-        The seed. ``None`` is another one each time.
-    n_jobs : int, optional
-        Threads; -1 or ``None`` is as many as the machine has. The result does not depend on it.
-    max_seconds : float, optional
-        Stop learning after so many seconds and use the best so far.
-    kinds : dict, optional
-        What columns are, where that is not to be inferred: ``continuous``, ``integer``, ``boolean``, ``categorical``,
-        ``ordered``, ``datetime``, ``identifier`` or ``text``.
-    ignore : list, optional
-        Columns that are passed through: neither filled nor used to fill others.
-    only : list, optional
-        The only columns to fill; the others help, but keep their holes.
-    bounds : dict, optional
-        The smallest and the largest value that may be filled into a column; ``None`` is no bound.
-    missing_values : value, list, or dict of column to values, optional
-        Values that stand for missing too, such as ``{"income": [-99, 999]}``.
-    infinities : {"error", "missing"}, default "error"
-        What to do with infinite numbers.
-    empty_columns : {"keep", "error", "drop", "constant"}, default "keep"
-        What to do with a column that has no value at all; ``constant`` fills it with 0.
-    round : bool, optional
-        Whether columns of whole numbers are filled with whole numbers.
-    clip : bool, optional
-        Whether filled numbers stay within the observed range.
-    progress : bool or callable, optional
-        ``True`` draws a bar (with tqdm where it is installed). A callable gets the stage, how many of how many are
-        done, and a note.
+    **options : ImputeOptions
 
     Returns
     -------
@@ -116,36 +78,25 @@ def impute(
     2   40    yes
     3   52    yes
     """
-    asked = _requests.method(
-        _native.DEFAULT_METHOD if method is None else method,
-        preset=preset,
-        params=params,
-        round=round,
-        clip=clip,
-        empty_columns=empty_columns,
-    )
-    _native.check(asked)  # a wrong request fails before the table is read
+    asked = ImputeOptions(**options)
+    request = _requests.method(_native.DEFAULT_METHOD if method is None else method, asked)
+    _native.check(request)  # a wrong request fails before the table is read
     frame = open_frame(data)
-    reading = _requests.reading(
-        frame,
-        kinds=kinds,
-        ignore=ignore,
-        only=only,
-        bounds=bounds,
-        missing_values=missing_values,
-        infinities=infinities,
-    )
-    table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
+    reading = _requests.reading(frame, asked)
+    table = _table(frame, reading)
     warn_notes(table.notes())
-    if empty_columns == "error":
+    if asked.empty_columns == "error":
         table.refuse_empty()
-    with watching(progress) as listen:
-        run = _requests.run(random_state=random_state, n_jobs=n_jobs, max_seconds=max_seconds, progress=listen)
-        changed = table.impute(asked, run)
+    with watching(asked.progress) as listen:
+        changed = table.impute(request, _requests.run(asked, listen))
     tell(changed.notes(), changed.spent)
     warn_fallbacks(changed.fallbacks(), _requests.left_alone(reading, frame.names))
     filled = frame.filled(changed)
-    return frame.without(filled, table.empty_columns()) if empty_columns == "drop" else filled
+    return frame.without(filled, table.empty_columns()) if asked.empty_columns == "drop" else filled
+
+
+def _table(frame: Frame, reading: _requests.ReadRequest) -> _native.Table:
+    return _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
 
 
 def ampute(
@@ -154,8 +105,8 @@ def ampute(
     rate: float = 0.3,
     *,
     random_state: Any = 0,
-    kinds: Mapping[Hashable, str] | None = None,
-    ignore: Iterable[Hashable] | None = None,
+    kinds: Kinds | None = None,
+    ignore: Labels | None = None,
 ) -> FrameLike:
     """Make holes in a table, to see how well they can be filled.
 
@@ -187,29 +138,22 @@ def ampute(
     True
     """
     frame = open_frame(data)
-    table = _native.Table(
-        list(zip(frame.names, frame.columns(), strict=True)), _requests.reading(frame, kinds=kinds, ignore=ignore)
-    )
+    table = _table(frame, _requests.reading(frame, ReadOptions(kinds=kinds, ignore=ignore)))
     changed = table.ampute(str(mechanism), float(rate), _requests.seed(random_state))
     for note in changed.notes():
         warn(DataWarning, note)
     return frame.hidden(changed)
 
 
-def describe(
-    data: Any,
-    *,
-    kinds: Mapping[Hashable, str] | None = None,
-    ignore: Iterable[Hashable] | None = None,
-    missing_values: Any = None,
-    infinities: str = "error",
-) -> Description:
+@documented(ReadOptions)
+def describe(data: Any, **options: Unpack[ReadKeywords]) -> Description:
     """What is missing in a table, and what its columns are taken for.
 
     Parameters
     ----------
-    data, kinds, ignore, missing_values, infinities
-        As in :func:`impute`.
+    data : as in :func:`impute`
+        The table.
+    **options : ReadOptions
 
     Returns
     -------
@@ -234,13 +178,11 @@ def describe(
             1  sex
     """
     frame = open_frame(data)
-    reading = _requests.reading(
-        frame, kinds=kinds, ignore=ignore, missing_values=missing_values, infinities=infinities
-    )
-    table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
+    table = _table(frame, _requests.reading(frame, ReadOptions(**options)))
     return Description(**json.loads(table.describe()))
 
 
+@documented(EvaluateOptions)
 def evaluate(
     data: Any,
     methods: Sequence[str] | Mapping[str, str | Imputer | M3Imputer] | None = None,
@@ -249,23 +191,17 @@ def evaluate(
     rate: float = 0.3,
     repeats: int = 3,
     observed: Any = None,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    max_seconds: float | None = None,
-    kinds: Mapping[Hashable, str] | None = None,
-    ignore: Iterable[Hashable] | None = None,
-    missing_values: Any = None,
-    infinities: str = "error",
-    progress: bool | Callable[[str, int, int, str], object] | None = None,
+    **options: Unpack[EvaluateKeywords],
 ) -> Evaluation:
     """Hide known cells, let several methods fill them, and compare.
 
-    Every method gets the same holes.
+    Every method gets the same holes. ``random_state`` is the seed of the first repeat, each further repeat takes the
+    next one; ``max_seconds`` is for each method in each repeat.
 
     Parameters
     ----------
-    data, kinds, ignore, missing_values, infinities, n_jobs, progress
-        As in :func:`impute`.
+    data : as in :func:`impute`
+        The table.
     methods : list of str, or dict of label to method or imputer, optional
         The methods to compare; all but the slow ones where not given. A dictionary compares settings:
         ``{"few": Imputer("knn", params={"neighbours": 3}), "many": Imputer("knn", params={"neighbours": 20})}``.
@@ -275,10 +211,7 @@ def evaluate(
         How often, with new holes each time.
     observed : array of bool, optional
         Score on given holes instead: the shape of the table, ``False`` for the cells to hide.
-    random_state : int, numpy generator or None, default 0
-        The seed of the first repeat; each further repeat takes the next one.
-    max_seconds : float, optional
-        The seconds that a method may take in each repeat.
+    **options : EvaluateOptions
 
     Returns
     -------
@@ -294,17 +227,15 @@ def evaluate(
     'knn'
     """
     candidates = _candidates(methods)
+    asked = EvaluateOptions(**options)
     frame = open_frame(data)
-    reading = _requests.reading(
-        frame, kinds=kinds, ignore=ignore, missing_values=missing_values, infinities=infinities
-    )
-    table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
+    table = _table(frame, _requests.reading(frame, asked))
     warn_notes(table.notes())
     if not isinstance(repeats, (int, np.integer)) or repeats < 1:
         raise UsageError(f"repeats: expected at least 1, got `{repeats}`")
     shown = None if observed is None else np.ascontiguousarray(observed, dtype=bool).tobytes()
-    with watching(progress) as listen:
-        run = _requests.run(random_state=random_state, n_jobs=n_jobs, max_seconds=max_seconds, progress=listen)
+    with watching(asked.progress) as listen:
+        run = _requests.run(asked, listen)
         answer = table.evaluate(candidates, run, str(mechanism), float(rate), int(repeats), shown)
     return Evaluation(**json.loads(answer))
 

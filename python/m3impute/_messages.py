@@ -1,10 +1,12 @@
-"""Errors and warnings: what sort it is stands in the class, the text is the one of the command line."""
+"""Errors and warnings: what sort it is stands in the class, the text is the one of the command line.
+
+Hints name arguments where those of the command line name flags; the native half puts them in words.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import warnings
 from collections.abc import Container, Iterable
@@ -21,9 +23,9 @@ class Error(ValueError):
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
-        self.hint = None if hint is None else in_python(hint)
-        if self.hint is not None:
-            self.add_note(f"hint: {self.hint}")
+        self.hint = hint
+        if hint is not None:
+            self.add_note(f"hint: {hint}")
 
     def __reduce__(self) -> tuple[type[Error], tuple[str, str | None]]:
         return type(self), (str(self), self.hint)
@@ -65,31 +67,13 @@ class BudgetWarning(ImputeWarning):
     """The time was up before a method was done: the best so far was used."""
 
 
-#: How the options of the command line are called here.
-_OPTIONS = [
-    (re.compile(r"`--inf missing`"), '`infinities="missing"`'),
-    (re.compile(r"`--empty-columns (\w+)`"), r'`empty_columns="\1"`'),
-    (re.compile(r"`--ignore (.+?)`"), r'`ignore=["\1"]`'),
-    (re.compile(r"`--na-col (.+?)=(.+?)`"), r'`missing_values={"\1": ["\2"]}`'),
-    (re.compile(r"`--kind`"), "`kinds`"),
-    (re.compile(r"`--methods`"), "`methods`"),
-]
-
-
-def in_python(text: str) -> str:
-    """The text with the options of the command line as the arguments they are here."""
-    for option, argument in _OPTIONS:
-        text = option.sub(argument, text)
-    return text
-
-
 def warn(category: type[ImputeWarning], text: str) -> None:
     """Warns at the line of the user: the first one outside of this package."""
     here = os.path.dirname(__file__)
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
-    warnings.warn(in_python(text), category, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)
 
 
 def tell(notes: Iterable[str], spent: bool) -> None:
@@ -101,16 +85,17 @@ def tell(notes: Iterable[str], spent: bool) -> None:
             logging.getLogger("m3impute").info(note)
 
 
-def warn_notes(notes: Iterable[tuple[str, str]]) -> None:
-    """What was found in the data; the same thing found in several columns is one warning."""
+def warn_notes(notes: Iterable[tuple[str, str, str | None]]) -> None:
+    """What was found in the data; the same note on several columns is one warning, with the hint for the first."""
     named = 6
-    said: dict[str, list[str]] = {}
-    for column, note in notes:
-        said.setdefault(note, []).append(column)
-    for note, columns in said.items():
+    said: dict[str, tuple[list[str], str | None]] = {}
+    for column, note, hint in notes:
+        said.setdefault(note, ([], hint))[0].append(column)
+    for note, (columns, hint) in said.items():
         more = f" and {len(columns) - named} more" if len(columns) > named else ""
         listed = ", ".join(f"`{c}`" for c in columns[:named])
-        warn(DataWarning, f"column{'' if len(columns) == 1 else 's'} {listed}{more}: {note}")
+        advice = "" if hint is None else f" ({hint})"
+        warn(DataWarning, f"column{'' if len(columns) == 1 else 's'} {listed}{more}: {note}{advice}")
 
 
 def warn_fallbacks(fallbacks: Iterable[tuple[str, int, str, str]], asked: Container[str] = ()) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypedDict
 
 import numpy as np
 
 from ._frames import Frame
 from ._messages import UsageError
+from ._options import EMPTY_COLUMNS, FillOptions, MethodOptions, ReadOptions, RunOptions
+from ._progress import Callback
+
 
 class ReadRequest(TypedDict):
     """How a table is to be read."""
@@ -40,38 +43,27 @@ class RunRequest(TypedDict):
     seed: int
     threads: int
     max_seconds: float | None
-    progress: Callable[[str, int, int, str], object] | None
+    progress: Callback | None
 
 
-#: What may be done with a column without a single value.
-EMPTY_COLUMNS = ("keep", "error", "drop", "constant")
-
-
-def reading(
-    frame: Frame,
-    *,
-    kinds: Mapping[Hashable, str] | None = None,
-    ignore: Iterable[Hashable] | None = None,
-    only: Iterable[Hashable] | None = None,
-    bounds: Mapping[Hashable, tuple[float | None, float | None]] | None = None,
-    missing_values: Any = None,
-    infinities: str = "error",
-) -> ReadRequest:
+def reading(frame: Frame, options: ReadOptions) -> ReadRequest:
     """How a frame is to be read."""
-    known = {**frame.kinds(), **{frame.name_of(label): str(kind) for label, kind in (kinds or {}).items()}}
-    if missing_values is None:
+    fill = options if isinstance(options, FillOptions) else FillOptions()
+    asked = {frame.name_of(label): str(kind) for label, kind in (options.kinds or {}).items()}
+    missing = options.missing_values
+    if missing is None:
         words = []
-    elif isinstance(missing_values, Mapping):
-        words = [(frame.name_of(label), _words(values)) for label, values in missing_values.items()]
+    elif isinstance(missing, Mapping):
+        words = [(frame.name_of(label), _words(values)) for label, values in missing.items()]
     else:
-        words = [(name, _words(missing_values)) for name in frame.names]
+        words = [(name, _words(missing)) for name in frame.names]
     return {
-        "kinds": list(known.items()),
-        "ignore": [frame.name_of(label) for label in _listed("ignore", ignore)],
-        "only": None if only is None else [frame.name_of(label) for label in _listed("only", only)],
-        "bounds": [(frame.name_of(label), *_bounds(label, pair)) for label, pair in (bounds or {}).items()],
+        "kinds": list((frame.kinds() | asked).items()),
+        "ignore": [frame.name_of(label) for label in _listed("ignore", options.ignore)],
+        "only": None if fill.only is None else [frame.name_of(label) for label in _listed("only", fill.only)],
+        "bounds": [(frame.name_of(label), *_bounds(label, pair)) for label, pair in (fill.bounds or {}).items()],
         "missing_values": words,
-        "infinities": str(infinities),
+        "infinities": str(options.infinities),
     }
 
 
@@ -115,45 +107,33 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def method(
-    name: str,
-    *,
-    preset: str | None = None,
-    params: Mapping[str, Any] | None = None,
-    round: bool | None = None,
-    clip: bool | None = None,
-    empty_columns: str = "keep",
-) -> MethodRequest:
+def method(name: str, options: MethodOptions | None = None) -> MethodRequest:
     """Which method, and how it is set."""
-    if empty_columns not in EMPTY_COLUMNS:
+    options = options or MethodOptions()
+    if options.empty_columns not in EMPTY_COLUMNS:
         expected = ", ".join(f"`{policy}`" for policy in EMPTY_COLUMNS)
-        raise UsageError(f"empty_columns: expected one of {expected}, got `{empty_columns}`")
-    if params is not None and not isinstance(params, Mapping):
-        raise UsageError(f"params: expected a dictionary of parameters, got `{params}`")
+        raise UsageError(f"empty_columns: expected one of {expected}, got `{options.empty_columns}`")
+    if options.params is not None and not isinstance(options.params, Mapping):
+        raise UsageError(f"params: expected a dictionary of parameters, got `{options.params}`")
     return {
         "method": str(name),
-        "preset": None if preset is None else str(preset),
-        "params": [(str(key), _text(value)) for key, value in (params or {}).items()],
-        "round": None if round is None else bool(round),
-        "clip": None if clip is None else bool(clip),
-        "zero_empty": empty_columns == "constant",
+        "preset": None if options.preset is None else str(options.preset),
+        "params": [(str(key), _text(value)) for key, value in (options.params or {}).items()],
+        "round": None if options.round is None else bool(options.round),
+        "clip": None if options.clip is None else bool(options.clip),
+        "zero_empty": options.empty_columns == "constant",
     }
 
 
-def run(
-    *,
-    random_state: Any = 0,
-    n_jobs: int | None = None,
-    max_seconds: float | None = None,
-    progress: Callable[[str, int, int, str], object] | None = None,
-) -> RunRequest:
-    """What a run may use."""
-    if max_seconds is not None and not isinstance(max_seconds, (int, float, np.number)):
-        raise UsageError(f"max_seconds: expected a number of at least 0, got `{max_seconds}`")
+def run(options: RunOptions, progress: Callback | None) -> RunRequest:
+    """What a run may use, and whom it tells how far it is."""
+    seconds = options.max_seconds
+    if seconds is not None and not isinstance(seconds, (int, float, np.number)):
+        raise UsageError(f"max_seconds: expected a number of at least 0, got `{seconds}`")
     return {
-        "seed": seed(random_state),
-        "threads": threads(n_jobs),
-        "max_seconds": None if max_seconds is None else float(max_seconds),
+        "seed": seed(options.random_state),
+        "threads": threads(options.n_jobs),
+        "max_seconds": None if seconds is None else float(seconds),
         "progress": progress,
     }
 

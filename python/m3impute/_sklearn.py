@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from numbers import Integral, Real
+from dataclasses import fields
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ._frames import is_frame, open_frame
 from ._messages import DataError
+from ._options import POSITIVE, ImputerOptions
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -102,7 +103,6 @@ if not HAS_SKLEARN:
             return np.asarray(input_features, dtype=object)
         return np.array([f"x{at}" for at in range(estimator.n_features_in_)], dtype=object) if known is None else known
 
-
     PARAMETERS: dict[str, Any] = {}
 
     def check_parameters(estimator: Any) -> None:
@@ -111,25 +111,16 @@ if not HAS_SKLEARN:
 else:
     from sklearn.utils._param_validation import Interval, StrOptions
 
+    def _constraint(allowed: Any) -> Any:
+        """What an option may be, in the words of scikit-learn."""
+        if isinstance(allowed, tuple):
+            return StrOptions(set(allowed))
+        return Interval(Real, 0, None, closed="neither") if allowed is POSITIVE else allowed
+
     #: What the parameters of an imputer may be, in the words of scikit-learn.
     PARAMETERS = {
-        "preset": [str, None],
-        "params": [Mapping, None],
-        "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [Integral, None],
-        "max_seconds": [Interval(Real, 0, None, closed="neither"), None],
-        "kinds": [Mapping, None],
-        "ignore": [Iterable, None],
-        "only": [Iterable, None],
-        "bounds": [Mapping, None],
-        "missing_values": "no_validation",
-        "infinities": [StrOptions({"error", "missing"})],
-        "empty_columns": [StrOptions({"keep", "error", "drop", "constant"})],
-        "round": ["boolean", None],
-        "clip": ["boolean", None],
-        "add_indicator": ["boolean"],
-        "verbose": ["verbose"],
-        "progress": [callable, "boolean", None],
+        option.name: [_constraint(one) for one in option.metadata["allowed"]] or "no_validation"
+        for option in fields(ImputerOptions)
     }
 
     def check_parameters(estimator: Any) -> None:

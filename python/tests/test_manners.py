@@ -3,11 +3,13 @@
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -144,6 +146,57 @@ def test_errors_have_hints_in_the_words_of_python():
     assert error.value.__notes__ == [f"hint: {error.value.hint}"]
     filled = m3impute.impute(pd.DataFrame({"a": [1.0, np.inf, 3.0]}), "mean", infinities="missing")
     assert filled["a"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_no_flag_of_the_command_line_is_in_a_message():
+    """Hints of errors and of warnings name arguments: somebody who calls a function has no flags."""
+    rows = 30
+    frame = pd.DataFrame({"x": np.arange(rows) % 7.0, "y": np.arange(rows) % 5.0})
+    whole = pd.DataFrame({"user_id": np.arange(rows) * 3, "code": ["a", "b"] * (rows // 2)})
+    names = pd.DataFrame({"name": [f"n{at}" for at in range(rows)], "x": np.arange(rows) % 7.0})
+    dates = pd.DataFrame({"when": ["01/02/2024", "03/02/2024", "01/02/2024"], "x": [1.0, 2.0, 3.0]})
+    fitted = m3impute.Imputer("mean").fit(frame)
+    calls = {
+        'infinities="missing"': lambda: m3impute.impute(frame.assign(x=np.inf), "mean"),
+        'ignore=["x"]': lambda: m3impute.impute(frame.assign(x=[-1.7e308, 1.7e308] * (rows // 2)), "knn"),
+        'empty_columns="keep"': lambda: m3impute.impute(frame.assign(x=np.nan), "mean", empty_columns="error"),
+        'missing_values={"code": ["a"]}': lambda: m3impute.impute(whole, "mean", kinds={"code": "integer"}),
+        'kinds={"user_id": "integer"}': lambda: m3impute.impute(whole, "mean"),
+        'kinds={"name": "categorical"}': lambda: m3impute.impute(names, "mean"),
+        "did you mean `median`": lambda: m3impute.impute(frame, "medain"),
+        "did you mean `neighbours`": lambda: m3impute.impute(frame, "knn", params={"neighbors": 3}),
+        "it has:": lambda: m3impute.impute(frame, "knn", params={"zzz": 3}),
+        "has no preset": lambda: m3impute.impute(frame, "knn", preset="none"),
+        "no column `z`": lambda: m3impute.impute(frame, "mean", ignore=["z"]),
+        "cannot be datetime": lambda: m3impute.impute(whole, "mean", kinds={"code": "datetime"}),
+        "0 sample": lambda: m3impute.Imputer("mean").fit(frame.iloc[:0]),
+        "such as `m3`": lambda: fitted.transform(frame, return_interval=0.9),
+        "expected a number": lambda: fitted.transform(frame.assign(x="a")),
+        'say `ignore=["x"]`': lambda: m3impute.impute(frame, "mean", ignore="x"),
+        "expected at least 1": lambda: m3impute.evaluate(frame, ["mean"], repeats=0),
+        "mechanism: expected one of": lambda: m3impute.ampute(frame, "often"),
+        "day and month": lambda: m3impute.impute(dates, "mode", kinds={"when": "datetime"}),
+    }
+    for expected, call in calls.items():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                call()
+                texts = []
+            except ValueError as error:
+                texts = [str(error), *getattr(error, "__notes__", [])]
+        texts += [str(warning.message) for warning in said]
+        assert any(expected in text for text in texts), (expected, texts)
+        assert not any("--" in text for text in texts), texts
+
+
+def test_a_hint_can_be_pasted():
+    frame = pd.DataFrame({'the "key"': [f"n{at}" for at in range(30)], "x": np.arange(30) % 7.0})
+    with pytest.warns(m3impute.DataWarning, match="looks like an identifier") as said:
+        m3impute.impute(frame, "mean")
+    kinds = re.search(r"override: `(kinds=.*)`", str(said[0].message)).group(1)
+    described = eval(f"m3impute.describe(frame, {kinds})", {"m3impute": m3impute, "frame": frame})
+    assert described.columns[0]["kind"] == "categorical"
 
 
 def test_options_are_checked_by_name():

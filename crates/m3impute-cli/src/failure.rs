@@ -1,7 +1,8 @@
 //! What went wrong, as an exit code and a few lines for a person.
 
+use crate::hints::in_flags;
 use crate::terminal::Verbosity;
-use m3impute::Category;
+use m3impute::{Category, Hint};
 use std::fmt::Display;
 
 /// A failure on its way to the user.
@@ -17,6 +18,11 @@ pub struct Failure {
 pub type Outcome = Result<(), Failure>;
 
 impl Failure {
+    fn of(category: Category, message: &impl Display, hint: Option<Hint>) -> Failure {
+        let hint = hint.as_ref().and_then(in_flags);
+        Failure { category, message: message.to_string(), hint, broken_pipe: false }
+    }
+
     /// A request that cannot be fulfilled.
     pub fn usage(message: impl Display, hint: impl Into<String>) -> Failure {
         Failure { category: Category::Usage, message: message.to_string(), hint: Some(hint.into()), broken_pipe: false }
@@ -60,15 +66,13 @@ impl Failure {
 
 impl From<m3impute::Error> for Failure {
     fn from(error: m3impute::Error) -> Failure {
-        let (category, message, hint) = (error.category(), error.to_string(), error.hint());
-        Failure { category, message, hint, broken_pipe: false }
+        Failure::of(error.category(), &error, error.hint())
     }
 }
 
 impl From<m3impute_io::Error> for Failure {
     fn from(error: m3impute_io::Error) -> Failure {
-        let (category, message, hint) = (error.category(), error.to_string(), error.hint());
-        Failure { category, message, hint, broken_pipe: error.is_broken_pipe() }
+        Failure { broken_pipe: error.is_broken_pipe(), ..Failure::of(error.category(), &error, error.hint()) }
     }
 }
 

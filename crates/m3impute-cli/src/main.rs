@@ -3,6 +3,7 @@
 mod args;
 mod failure;
 mod grid;
+mod hints;
 mod memory;
 mod reports;
 mod scores;

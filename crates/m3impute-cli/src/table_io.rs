@@ -2,9 +2,12 @@
 
 use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
 use crate::failure::Failure;
+use crate::hints::in_flags;
 use crate::terminal::{Bar, Verbosity, count, plain};
 use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
-use m3impute_io::{AtomicFile, Change, Document, DocumentWriter, Finding, Format, Infinities, Input, ReadOptions};
+use m3impute_io::{
+    AtomicFile, Change, Document, DocumentWriter, Finding, Format, Infinities, Input, Note, ReadOptions,
+};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -79,12 +82,12 @@ pub fn empty_columns(table: &Table, policy: EmptyColumns) -> Result<Vec<String>,
     }
 }
 
-/// What was found while reading; the same thing found in several columns is one line.
+/// What was found while reading; the same thing found in several columns is one line, with the hint for the first.
 pub fn notes(findings: &[Finding]) -> Vec<String> {
     const NAMED: usize = 6;
-    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (note, column) in findings.iter().flat_map(|f| f.notes.iter().map(|note| (note.as_str(), f.column.as_str()))) {
-        match said.iter_mut().find(|(same, _)| *same == note) {
+    let mut said: Vec<(&Note, Vec<&str>)> = Vec::new();
+    for (note, column) in findings.iter().flat_map(|f| f.notes.iter().map(|note| (note, f.column.as_str()))) {
+        match said.iter_mut().find(|(same, _)| same.text == note.text) {
             Some((_, columns)) => columns.push(column),
             None => said.push((note, vec![column])),
         }
@@ -95,7 +98,8 @@ pub fn notes(findings: &[Finding]) -> Vec<String> {
             let more = columns.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let plural = if columns.len() == 1 { "" } else { "s" };
-            plain(&format!("column{plural} {}{more}: {note}", named.join(", ")))
+            let hint = note.hint.as_ref().and_then(in_flags).map_or_else(String::new, |hint| format!(" ({hint})"));
+            plain(&format!("column{plural} {}{more}: {}{hint}", named.join(", "), note.text))
         })
         .collect()
 }

@@ -1,5 +1,6 @@
 //! What can go wrong, where, and what to do about it.
 
+use crate::hint::Hint;
 use crate::schema::Kind;
 
 /// The result of everything in this crate that can fail.
@@ -248,28 +249,20 @@ impl Error {
     }
 
     /// What the user can do about it, where that is known.
-    pub fn hint(&self) -> Option<String> {
-        let nearest = |name: &Option<String>| name.as_ref().map(|n| format!("did you mean `{n}`?"));
+    pub fn hint(&self) -> Option<Hint> {
         match self {
-            Error::UnknownColumn { nearest: n, .. } | Error::UnknownMethod { nearest: n, .. } => nearest(n),
-            Error::UnknownParameter { nearest: Some(n), .. } => Some(format!("did you mean `{n}`?")),
-            Error::UnknownParameter { valid, .. } if valid.is_empty() => Some("it has no parameters".to_owned()),
-            Error::UnknownParameter { valid, .. } => Some(format!("it has: {}", valid.join(", "))),
-            Error::DuplicateColumn { .. } => Some("rename one of them".to_owned()),
-            Error::Infinite { .. } => Some("take infinities as missing with `--inf missing`".to_owned()),
-            Error::Extreme { column } => {
-                Some(format!("divide them by a constant, or pass the column through with `--ignore {column}`"))
-            }
-            Error::EmptyColumn { .. } => {
-                Some("`--empty-columns keep`, `drop` or `constant` accept such a column".to_owned())
-            }
-            Error::ModelVersion { got, newest, .. } if got > newest => Some("install a newer version".to_owned()),
-            Error::ModelVersion { .. } => Some("fit the model again".to_owned()),
-            Error::NotInductive { .. } => Some("use `impute` on the whole table".to_owned()),
-            Error::NotFinite { .. } => {
-                Some("look for extreme values with `describe`, or try another method".to_owned())
-            }
-            Error::Bug(_) => Some("please report this with the command that led to it".to_owned()),
+            Error::UnknownColumn { nearest, .. } | Error::UnknownMethod { nearest, .. } => Hint::did_you_mean(nearest),
+            Error::UnknownParameter { nearest: nearest @ Some(_), .. } => Hint::did_you_mean(nearest),
+            Error::UnknownParameter { valid, .. } => Some(Hint::KnownParameters { names: valid.clone() }),
+            Error::DuplicateColumn { .. } => Some(Hint::RenameColumn),
+            Error::Infinite { .. } => Some(Hint::InfinitiesAsMissing),
+            Error::Extreme { column } => Some(Hint::RescaleOrIgnore { column: column.clone() }),
+            Error::EmptyColumn { .. } => Some(Hint::AllowEmptyColumns),
+            Error::ModelVersion { got, newest, .. } if got > newest => Some(Hint::InstallNewer),
+            Error::ModelVersion { .. } => Some(Hint::FitAgain),
+            Error::NotInductive { .. } => Some(Hint::ImputeWholeTable),
+            Error::NotFinite { .. } => Some(Hint::FindExtremes),
+            Error::Bug(_) => Some(Hint::ReportBug),
             _ => None,
         }
     }

@@ -7,6 +7,7 @@ pub mod distributions;
 pub mod encode;
 mod error;
 pub mod heldout;
+mod hint;
 mod imputer;
 mod matrix_method;
 mod metrics;
@@ -21,6 +22,7 @@ mod validation;
 pub use distributions::{Point, PredictiveDistributions};
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
+pub use hint::{Hint, Setting};
 pub use imputer::{
     Expect, Fallback, FinishChoice, FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec, ParamSpec,
     Settings,

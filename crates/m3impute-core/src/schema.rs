@@ -38,7 +38,7 @@ impl Kind {
         Kind::Text,
     ];
 
-    /// The word users write and read, e.g. in `--kind zip=categorical`.
+    /// The word users write and read.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Continuous => "continuous",
@@ -242,6 +242,7 @@ impl From<Schema> for Vec<ColumnSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hint::Hint;
 
     #[test]
     fn names_are_unique() {
@@ -261,7 +262,8 @@ mod tests {
     #[test]
     fn an_unknown_name_suggests_the_nearest() {
         let schema = Schema::new(vec![ColumnSpec::new("weight", Kind::Continuous)]).unwrap();
-        assert!(schema.find("wieght").unwrap_err().hint().unwrap().contains("`weight`"));
+        let hint = schema.find("wieght").unwrap_err().hint();
+        assert_eq!(hint, Some(Hint::DidYouMean { name: "weight".to_owned() }));
     }
 
     #[test]

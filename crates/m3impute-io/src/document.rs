@@ -92,7 +92,7 @@ impl Document {
 /// let document = read(&input, &ReadOptions::default())?;
 /// let kinds: Vec<Kind> = document.table().schema().columns().iter().map(|c| c.kind).collect();
 /// assert_eq!(kinds, [Kind::Continuous, Kind::Categorical]);
-/// assert_eq!(document.findings()[0].notes, ["`?` taken as missing once, as the rest are numbers"]);
+/// assert_eq!(document.findings()[0].notes[0].text, "`?` taken as missing once, as the rest are numbers");
 /// # Ok::<(), m3impute_io::Error>(())
 /// ```
 ///
@@ -122,11 +122,12 @@ pub(crate) fn finish_inferred(
     mut read: ReadColumn,
     options: &ReadOptions,
 ) -> (ColumnSpec, ColumnReading, ReadColumn) {
-    let Inferred { mut spec, reading, reason, found, odd, asides, distinct, top } = inferred;
+    let Inferred { mut spec, reading, reason, found, odd, instead, asides, distinct, top } = inferred;
     let finding = &mut read.finding;
     finding.reason = reason;
     finding.distinct = distinct;
     finding.top = top;
+    finding.instead = instead;
     finding.asides = asides;
     finding.odd = odd.map(|(at, value, why)| Odd { at, value, why });
     for token in &mut finding.tokens {

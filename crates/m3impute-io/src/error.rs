@@ -1,6 +1,7 @@
 //! What can go wrong with a file, where, and what to do about it.
 
-use m3impute_core::{Category, Kind};
+use crate::encoding::Encoding;
+use m3impute_core::{Category, Hint, Kind};
 use std::fmt;
 use std::io;
 
@@ -118,8 +119,8 @@ pub enum Error {
         file: String,
         /// Where the first such byte stands.
         line: usize,
-        /// What the file looks like, where that is known.
-        looks_like: Option<&'static str>,
+        /// What to do where the file looks like one of another format.
+        hint: Option<Hint>,
     },
     /// Bytes that are no text of the encoding.
     #[error("`{file}`, line {line}: expected {encoding} text, got the byte 0x{byte:02x}")]
@@ -214,8 +215,8 @@ pub enum Error {
         format: &'static str,
         /// What is wrong.
         reason: String,
-        /// What the file looks like, where that is known.
-        looks_like: Option<&'static str>,
+        /// What to do where the file looks like one of another format.
+        hint: Option<Hint>,
     },
     /// A column that the target format cannot hold.
     #[error("column `{column}` of type {got} cannot be written as {format}")]
@@ -297,35 +298,27 @@ impl Error {
     }
 
     /// What the user can do about it, where that is known.
-    pub fn hint(&self) -> Option<String> {
-        let nearest = |name: &Option<String>| name.as_ref().map(|n| format!("did you mean `{n}`?"));
+    pub fn hint(&self) -> Option<Hint> {
         match self {
             Error::Core(error) => error.hint(),
-            Error::UnknownColumn { nearest: n, .. } | Error::ColumnNotThere { nearest: n, .. } => nearest(n),
-            Error::Ragged { quoted_newline: true, .. } => {
-                Some("the row goes over several lines: perhaps a quote is open".to_owned())
+            Error::UnknownColumn { nearest, .. } | Error::ColumnNotThere { nearest, .. } => Hint::did_you_mean(nearest),
+            Error::Ragged { quoted_newline: true, .. } => Some(Hint::CloseQuote),
+            Error::Ragged { .. } => Some(Hint::QuoteOrDelimiter),
+            Error::DuplicateColumn { .. } => Some(Hint::RenameColumn),
+            Error::OpenQuote { .. } => Some(Hint::DoubleQuotes),
+            Error::Binary { hint, .. } | Error::Damaged { hint, .. } => hint.clone(),
+            Error::Encoding { .. } => Some(Hint::Encoding { name: Encoding::Latin1.name() }),
+            Error::Unencodable { .. } => Some(Hint::WriteUtf8),
+            Error::Infinite { .. } => Some(Hint::InfinitiesAsMissing),
+            Error::Cell { place, got, .. } => {
+                Some(Hint::MissingOrKind { column: place.column.clone(), value: got.clone() })
             }
-            Error::Ragged { .. } => {
-                Some("a field that holds the delimiter must be quoted; `--delimiter` sets another one".to_owned())
-            }
-            Error::DuplicateColumn { .. } => Some("rename one of them".to_owned()),
-            Error::OpenQuote { .. } => Some("a quote inside a quoted field is written twice".to_owned()),
-            Error::Binary { looks_like: Some(what), .. } | Error::Damaged { looks_like: Some(what), .. } => {
-                Some(format!("it looks like {what}"))
-            }
-            Error::Encoding { .. } => Some("`--encoding latin1` reads such bytes".to_owned()),
-            Error::Unencodable { .. } => Some("write the input as UTF-8 first".to_owned()),
-            Error::Infinite { .. } => Some("take infinities as missing with `--inf missing`".to_owned()),
-            Error::Cell { place, got, .. } => Some(format!(
-                "take it as missing with `--na-col {}={got}`, or set the kind with `--kind`",
-                place.column
-            )),
-            Error::Unwritable { .. } => Some("write parquet or arrow instead".to_owned()),
-            Error::NoRows { .. } => Some("if the first line is a row, use `--no-headers`".to_owned()),
+            Error::Unwritable { .. } => Some(Hint::WriteTyped),
+            Error::NoRows { .. } => Some(Hint::NoHeader),
             Error::Write { source, .. } | Error::Output(source) if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space; nothing was changed".to_owned())
+                Some(Hint::FreeSpace)
             }
-            Error::Bug(_) => Some("please report this with the command that led to it".to_owned()),
+            Error::Bug(_) => Some(Hint::ReportBug),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! What was found in a column while it was read.
 
-use m3impute_core::Kind;
+use m3impute_core::{Hint, Kind};
 use serde::Serialize;
 
 /// What was found in a column.
@@ -37,9 +37,36 @@ pub struct Finding {
     /// The first of these levels.
     pub unseen_level: Option<String>,
     /// What a user should know, a sentence each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
+    /// The kind that a user could give the column instead, where it is taken for an identifier.
     #[serde(skip)]
-    pub(crate) asides: Vec<String>,
+    pub(crate) instead: Option<Kind>,
+    #[serde(skip)]
+    pub(crate) asides: Vec<Note>,
+}
+
+/// What a user should know about a column. JSON holds the sentence alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Note {
+    /// The sentence.
+    pub text: String,
+    /// What the user can do about it, where that is known.
+    #[serde(skip)]
+    pub hint: Option<Hint>,
+}
+
+impl Note {
+    /// The note with a hint that proposes another kind.
+    pub(crate) fn or_kind(text: String, column: &str, kind: Option<Kind>) -> Note {
+        Note { text, hint: kind.map(|kind| Hint::OverrideKind { column: column.to_owned(), kind }) }
+    }
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Note {
+        Note { text, hint: None }
+    }
 }
 
 /// A text that stood for missing.
@@ -96,6 +123,7 @@ impl Finding {
             unseen: 0,
             unseen_level: None,
             notes: Vec::new(),
+            instead: None,
             asides: Vec::new(),
         }
     }
@@ -131,19 +159,20 @@ impl Finding {
     /// Puts the tokens in order and says in sentences what a user should know.
     pub(crate) fn compose(&mut self) {
         self.tokens.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.token.cmp(&b.token)));
-        let mut notes = Vec::new();
+        let mut notes: Vec<Note> = Vec::new();
         for token in self.tokens.iter().filter(|t| t.token != "(empty)" && t.token != "(null)") {
             let found = if token.found { ", as the rest are numbers" } else { "" };
-            notes.push(format!("`{}` taken as missing {}{found}", token.token, times(token.count)));
+            notes.push(format!("`{}` taken as missing {}{found}", token.token, times(token.count)).into());
         }
         if self.missing == self.rows && self.rows > 0 {
-            notes.push("no observed value".to_owned());
+            notes.push("no observed value".to_owned().into());
         }
         match self.kind {
-            Kind::Identifier => notes.push(
-                "looks like an identifier: neither filled nor used (override with `--kind COLUMN=KIND`)".to_owned(),
-            ),
-            Kind::Text => notes.push("free text: neither filled nor used".to_owned()),
+            Kind::Identifier => {
+                let text = "looks like an identifier: neither filled nor used".to_owned();
+                notes.push(Note::or_kind(text, &self.column, self.instead));
+            }
+            Kind::Text => notes.push("free text: neither filled nor used".to_owned().into()),
             _ => {}
         }
         if self.unseen > 0 {
@@ -153,13 +182,13 @@ impl Finding {
                 format!("{} cells have levels", self.unseen)
             };
             let such = self.unseen_level.as_ref().map_or_else(String::new, |level| format!(" (`{level}`)"));
-            notes.push(format!("{cells} never seen in training{such}: taken as unknown"));
+            notes.push(format!("{cells} never seen in training{such}: taken as unknown").into());
         }
         for s in &self.sentinels {
-            notes.push(format!("`{}` occurs {}: {}; does it mean missing?", s.value, times(s.count), s.why));
+            notes.push(format!("`{}` occurs {}: {}; does it mean missing?", s.value, times(s.count), s.why).into());
         }
         if let Some(odd) = &self.odd {
-            notes.push(format!("`{}` at {}: {}", odd.value, odd.at, odd.why));
+            notes.push(format!("`{}` at {}: {}", odd.value, odd.at, odd.why).into());
         }
         notes.extend(self.asides.iter().cloned());
         self.notes = notes;
@@ -230,8 +259,9 @@ mod tests {
         two.unseen_level = Some("w".to_owned());
         one.add(&two);
         assert_eq!((one.rows, one.missing, one.tokens[0].count, one.tokens[0].first), (6, 2, 2, 2));
+        let notes: Vec<&str> = one.notes.iter().map(|note| note.text.as_str()).collect();
         assert_eq!(
-            one.notes,
+            notes,
             ["`NA` taken as missing 2 times", "2 cells have levels never seen in training (`w`): taken as unknown"]
         );
     }

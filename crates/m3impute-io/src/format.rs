@@ -1,5 +1,6 @@
 //! The file formats, and how a file is told to be of one.
 
+use m3impute_core::Hint;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -75,35 +76,43 @@ fn is_stream(start: &[u8]) -> bool {
     start.len() >= 8 && start.starts_with(&[0xff; 4]) && start[7] == 0
 }
 
-/// What bytes that are no table look like.
-pub(crate) fn looks_like(start: &[u8]) -> Option<&'static str> {
-    const KNOWN: [(&[u8], &str); 13] = [
-        (b"PAR1", "parquet: `--format parquet` reads it"),
-        (b"ARROW1", "an arrow file: `--format arrow` reads it"),
-        (b"FEA1", "feather version 1: write it again as version 2"),
-        (b"\x1f\x8b", "gzip: unpack it first"),
-        (b"PK\x03\x04", "a zip archive or an Excel workbook: save it as CSV first"),
-        (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save it as CSV first"),
-        (b"\x28\xb5\x2f\xfd", "zstd: unpack it first"),
-        (b"BZh", "bzip2: unpack it first"),
-        (b"\xfd7zXZ", "xz: unpack it first"),
-        (b"SQLite format 3", "an SQLite database: export a table first"),
-        (b"\x89HDF", "HDF5: export a table first"),
-        (b"\x89PNG", "an image"),
-        (b"%PDF", "a PDF"),
+/// What to do with a file that begins with these bytes, by what they look like.
+pub(crate) fn looks_like(start: &[u8]) -> Option<Hint> {
+    const FOREIGN: [(&[u8], &str, Option<&str>); 11] = [
+        (b"FEA1", "feather version 1", Some("write it as version 2")),
+        (b"\x1f\x8b", "gzip", Some("unpack it")),
+        (b"PK\x03\x04", "a zip archive or an Excel workbook", Some("save it as CSV")),
+        (b"\xd0\xcf\x11\xe0", "an old Excel workbook", Some("save it as CSV")),
+        (b"\x28\xb5\x2f\xfd", "zstd", Some("unpack it")),
+        (b"BZh", "bzip2", Some("unpack it")),
+        (b"\xfd7zXZ", "xz", Some("unpack it")),
+        (b"SQLite format 3", "an SQLite database", Some("export a table")),
+        (b"\x89HDF", "HDF5", Some("export a table")),
+        (b"\x89PNG", "an image", None),
+        (b"%PDF", "a PDF", None),
     ];
-    KNOWN.iter().find(|(magic, _)| start.starts_with(magic)).map(|&(_, what)| what).or_else(|| {
-        let text = start.iter().take(512).all(|&b| b >= 0x20 || matches!(b, b'\n' | b'\r' | b'\t'));
-        if start.is_empty() {
-            Some("an empty file")
-        } else if text {
-            Some("text: `--format csv` reads it")
-        } else if is_stream(start) {
-            Some("an arrow stream: `--format arrow` reads it")
-        } else {
-            None
-        }
-    })
+    let read_as = |what, format: Format| Some(Hint::ReadAs { what, format: format.name() });
+    let convert = |what, first| Some(Hint::Convert { what, first });
+    if start.is_empty() {
+        convert("an empty file", None)
+    } else if start.starts_with(b"PAR1") {
+        read_as("parquet", Format::Parquet)
+    } else if start.starts_with(b"ARROW1") {
+        read_as("an arrow file", Format::Arrow)
+    } else if let Some(&(_, what, first)) = FOREIGN.iter().find(|(magic, ..)| start.starts_with(magic)) {
+        convert(what, first)
+    } else if is_text(start) {
+        read_as("text", Format::Csv)
+    } else if is_stream(start) {
+        read_as("an arrow stream", Format::Arrow)
+    } else {
+        None
+    }
+}
+
+/// Whether the bytes begin like text.
+fn is_text(start: &[u8]) -> bool {
+    start.iter().take(512).all(|&b| b >= 0x20 || matches!(b, b'\n' | b'\r' | b'\t'))
 }
 
 #[cfg(test)]
@@ -128,8 +137,9 @@ mod tests {
 
     #[test]
     fn foreign_files_are_recognised() {
-        assert_eq!(looks_like(b"PK\x03\x04rest"), Some("a zip archive or an Excel workbook: save it as CSV first"));
-        assert_eq!(looks_like(b"a,b\n"), Some("text: `--format csv` reads it"));
+        let excel = Hint::Convert { what: "a zip archive or an Excel workbook", first: Some("save it as CSV") };
+        assert_eq!(looks_like(b"PK\x03\x04rest"), Some(excel));
+        assert_eq!(looks_like(b"a,b\n"), Some(Hint::ReadAs { what: "text", format: "csv" }));
         assert_eq!(looks_like(b"\x01\x02"), None);
     }
 }

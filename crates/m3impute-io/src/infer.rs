@@ -2,6 +2,7 @@
 
 use crate::cells::{Cell, Cells, Trouble};
 use crate::datetime::{Finder, Found, TimestampFormat};
+use crate::findings::Note;
 use crate::na::{Missing, means_nothing};
 use crate::number::{self, LARGEST_EXACT, Number};
 use crate::options::ColumnReading;
@@ -35,7 +36,9 @@ pub(crate) struct Inferred {
     pub(crate) found: Option<String>,
     /// The first cell that does not fit the rest: its row, its text, and why.
     pub(crate) odd: Option<(usize, String, String)>,
-    pub(crate) asides: Vec<String>,
+    /// The kind that a user could give the column instead, where it is taken for an identifier.
+    pub(crate) instead: Option<Kind>,
+    pub(crate) asides: Vec<Note>,
     pub(crate) distinct: Option<usize>,
     pub(crate) top: Vec<(String, usize)>,
 }
@@ -48,6 +51,7 @@ impl Inferred {
             reason: reason.into(),
             found: None,
             odd: None,
+            instead: None,
             asides: Vec::new(),
             distinct: None,
             top: Vec::new(),
@@ -197,10 +201,11 @@ fn numeric(cells: &impl Cells, wish: &Wish<'_>, survey: &Survey) -> Result<Infer
     inferred.reading.decimals = survey.decimals;
     inferred.reading.quoted = survey.quoted && survey.numbers > 0;
     inferred.found = found;
+    // As numbers, whole numbers beyond 2^53 would not come back exactly.
+    inferred.instead = (kind == Kind::Identifier && wish.kind.is_none() && survey.exact).then_some(Kind::Integer);
     if let (Some(code), true) = (&survey.zero_led, kind == Kind::Integer) {
-        inferred
-            .asides
-            .push(format!("`{code}` begins with a zero: if these are codes, use `--kind {}=categorical`", wish.name));
+        let text = format!("`{code}` begins with a zero: these may be codes");
+        inferred.asides.push(Note::or_kind(text, wish.name, Some(Kind::Categorical)));
     }
     Ok(inferred)
 }
@@ -286,16 +291,14 @@ fn textual(cells: &impl Cells, wish: &Wish<'_>) -> Result<Inferred, Trouble> {
         inferred.spec.step = format.step();
         inferred.reading.timestamp = Some(format);
         if ambiguous {
-            inferred.asides.push("day and month are ambiguous: read as day first".to_owned());
+            inferred.asides.push("day and month are ambiguous: read as day first".to_owned().into());
         }
     }
     if kind == Kind::Categorical && wish.kind.is_none() && !wish.typed && looks_ambiguous(&inferred.spec.levels) {
-        let say = format!(
-            "these may be dates, but day and month are ambiguous: `--kind {}=datetime` reads them as day first",
-            wish.name
-        );
-        inferred.asides.push(say);
+        let text = "these may be dates, but day and month are ambiguous".to_owned();
+        inferred.asides.push(Note::or_kind(text, wish.name, Some(Kind::Datetime)));
     }
+    inferred.instead = (kind == Kind::Identifier && wish.kind.is_none()).then_some(Kind::Categorical);
     inferred.reading.na = wish.na_column.to_vec();
     inferred.reading.quoted = texts.quoted && texts.observed > 0;
     Ok(inferred)

@@ -47,7 +47,7 @@ pub use document::{Change, Document, read};
 pub use encoding::Encoding;
 pub use error::{Error, Place, Result, Spot};
 pub use extra::{ExtraColumn, ValueFormat};
-pub use findings::{Finding, Odd, Sentinel, TokenCount};
+pub use findings::{Finding, Note, Odd, Sentinel, TokenCount};
 pub use format::Format;
 pub use input::Input;
 pub use observed::read_observed;

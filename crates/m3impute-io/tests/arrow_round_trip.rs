@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use m3impute_core::{Kind, Observed, Table};
+use m3impute_core::{Hint, Kind, Observed, Table};
 use m3impute_io::arrow::{document_as_in, document_of_batches};
 use m3impute_io::{Change, Document, DocumentWriter, Format, Infinities, Input, ReadOptions, open_chunks, read};
 use proptest::prelude::*;
@@ -360,7 +360,7 @@ fn a_cut_file_is_an_error_that_says_so() {
             format!("`t.{name}` is not a readable {name} file: it is cut off: the mark at its end is missing");
         assert_eq!(error.to_string(), expected);
         let error = read(&input(b"a,b\n1,2\n".to_vec(), format), &ReadOptions::default()).unwrap_err();
-        assert_eq!(error.hint().unwrap(), "it looks like text: `--format csv` reads it");
+        assert_eq!(error.hint(), Some(Hint::ReadAs { what: "text", format: "csv" }));
     }
     let bytes = stream(&[sample()]);
     let error = read(&input(bytes[..bytes.len() / 2].to_vec(), Format::Arrow), &ReadOptions::default()).unwrap_err();

@@ -159,7 +159,8 @@ fn new_rows_are_matched_by_name_and_unseen_levels_come_back() {
     assert_eq!(String::from_utf8(out).unwrap(), "extra\tc\tn\nu\tgreen\t7\nv\tblue\t5\n\tred\t7\n");
     assert!(chunks.next().unwrap().is_none());
     assert_eq!(chunks.findings()[1].unseen, 1);
-    assert_eq!(chunks.findings()[1].notes, ["1 cell has a level never seen in training (`green`): taken as unknown"]);
+    let note = &chunks.findings()[1].notes[0].text;
+    assert_eq!(note, "1 cell has a level never seen in training (`green`): taken as unknown");
 }
 
 fn field() -> impl Strategy<Value = String> {

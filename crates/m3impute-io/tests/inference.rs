@@ -1,6 +1,6 @@
 //! What columns are found to be, and what is said of it.
 
-use m3impute_core::{Bounds, Kind, Role};
+use m3impute_core::{Bounds, Hint, Kind, Role};
 use m3impute_io::{Document, Error, Finding, Infinities, Input, ReadOptions, Result, read};
 
 fn column_with(cells: &[&str], options: &ReadOptions) -> Result<Document> {
@@ -18,6 +18,14 @@ fn kind(cells: &[&str]) -> Kind {
 
 fn finding(cells: &[&str]) -> Finding {
     column(cells).findings()[0].clone()
+}
+
+fn texts(finding: &Finding) -> Vec<&str> {
+    finding.notes.iter().map(|note| note.text.as_str()).collect()
+}
+
+fn kind_instead(column: &str, kind: Kind) -> Option<Hint> {
+    Some(Hint::OverrideKind { column: column.to_owned(), kind })
 }
 
 fn asked(kind: Kind) -> ReadOptions {
@@ -41,7 +49,7 @@ fn a_column_without_a_value_is_kept_and_said() {
     let document = column(&["", "NA"]);
     let spec = &document.table().schema().columns()[0];
     assert_eq!((spec.kind, spec.role), (Kind::Continuous, Role::Fill));
-    assert!(document.findings()[0].notes.contains(&"no observed value".to_owned()));
+    assert!(texts(&document.findings()[0]).contains(&"no observed value"));
 }
 
 #[test]
@@ -50,7 +58,7 @@ fn one_mark_among_numbers_is_missing() {
         let cells = ["1", mark, "3", mark];
         let found = finding(&cells);
         assert_eq!((found.kind, found.missing), (Kind::Integer, 2), "{mark}");
-        assert_eq!(found.notes, [format!("`{mark}` taken as missing 2 times, as the rest are numbers")]);
+        assert_eq!(texts(&found), [format!("`{mark}` taken as missing 2 times, as the rest are numbers")]);
         assert_eq!(found.tokens[0].first, 3);
     }
     assert_eq!(kind(&["1", "?", "3", "-"]), Kind::Identifier);
@@ -99,9 +107,9 @@ fn dates_are_timestamps_where_they_are_clear() {
     assert_eq!(kind(&["01/02/2024", "13/02/2024"]), Kind::Datetime);
     let unclear = ["01/02/2024", "03/02/2024", "01/02/2024"];
     assert_eq!(kind(&unclear), Kind::Categorical);
-    assert!(finding(&unclear).notes[0].contains("--kind x=datetime"));
+    assert_eq!(finding(&unclear).notes[0].hint, kind_instead("x", Kind::Datetime));
     let day_first = column_with(&unclear, &asked(Kind::Datetime)).unwrap();
-    assert_eq!(day_first.findings()[0].notes, ["day and month are ambiguous: read as day first"]);
+    assert_eq!(texts(&day_first.findings()[0]), ["day and month are ambiguous: read as day first"]);
 }
 
 #[test]
@@ -115,10 +123,11 @@ fn row_numbers_and_keys_are_identifiers() {
     let bytes = b"user_id,y\n7,1\n9,2\n3,2\n".to_vec();
     let document = read(&Input::Bytes { name: "a.csv".to_owned(), bytes }, &ReadOptions::default()).unwrap();
     assert_eq!(document.findings()[0].reason, "named like a key, and every value differs");
-    assert_eq!(
-        document.findings()[0].notes,
-        ["looks like an identifier: neither filled nor used (override with `--kind COLUMN=KIND`)"]
-    );
+    assert_eq!(texts(&document.findings()[0]), ["looks like an identifier: neither filled nor used"]);
+    assert_eq!(document.findings()[0].notes[0].hint, kind_instead("user_id", Kind::Integer));
+    assert_eq!(finding(&["a1", "b2", "c3"]).notes[0].hint, kind_instead("x", Kind::Categorical));
+    let told = column_with(&["a1", "b2", "c3"], &asked(Kind::Identifier)).unwrap();
+    assert_eq!(told.findings()[0].notes[0].hint, None);
 }
 
 #[test]
@@ -126,7 +135,9 @@ fn numbers_are_described_and_sentinels_suspected() {
     let found = finding(&["20", "-99", "40", "-99", "30"]);
     assert_eq!((found.min, found.max, found.mean), (Some(-99.0), Some(40.0), Some(-21.6)));
     assert_eq!((found.distinct, found.sentinels[0].value, found.sentinels[0].count), (Some(4), -99.0, 2));
-    assert!(finding(&["007", "012", "011"]).notes[0].contains("begins with a zero"));
+    let codes = &finding(&["007", "012", "011"]).notes[0];
+    assert_eq!(codes.text, "`007` begins with a zero: these may be codes");
+    assert_eq!(codes.hint, kind_instead("x", Kind::Categorical));
 }
 
 #[test]
@@ -192,10 +203,10 @@ fn infinities_are_refused_or_missing() {
             error.to_string(),
             format!("`a.csv`, line 3, column `x`: expected a finite number, got `{infinity}`")
         );
-        assert!(error.hint().unwrap().contains("--inf missing"));
+        assert_eq!(error.hint(), Some(Hint::InfinitiesAsMissing));
         let options = ReadOptions { infinities: Infinities::Missing, ..ReadOptions::default() };
         let document = column_with(&["1", infinity, "2"], &options).unwrap();
-        assert_eq!(document.findings()[0].notes, [format!("`{infinity}` taken as missing once")]);
+        assert_eq!(texts(&document.findings()[0]), [format!("`{infinity}` taken as missing once")]);
     }
 }
 

@@ -1,6 +1,8 @@
-//! Errors of the library become Python's: the class says what sort it is, the text is the one of the command line.
+//! Errors of the library become Python's: the class says what sort it is, the text is the one of the command line, the
+//! hint names arguments instead of flags.
 
-use m3impute::Category;
+use crate::hints::in_python;
+use m3impute::{Category, Hint};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -19,7 +21,8 @@ pub(crate) fn bug(message: impl std::fmt::Display) -> PyErr {
     core(m3impute::Error::Bug(message.to_string()))
 }
 
-fn raise(category: Category, message: String, hint: Option<String>) -> PyErr {
+fn raise(category: Category, message: String, hint: Option<Hint>) -> PyErr {
+    let hint = hint.as_ref().and_then(in_python);
     let class = match category {
         Category::Usage => "UsageError",
         Category::Data => "DataError",

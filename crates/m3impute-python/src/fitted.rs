@@ -3,7 +3,7 @@
 use crate::columns::Column;
 use crate::errors::{core, io};
 use crate::requests::{RunRequest, infinities};
-use crate::tables::{Changed, batch_of, notes_of, rows_as_bytes};
+use crate::tables::{Changed, Said, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
 use m3impute::distributions::Distributions;
 use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
@@ -122,7 +122,7 @@ impl Model {
         run: RunRequest,
         level: Option<f64>,
         draws: u64,
-    ) -> PyResult<(Vec<Changed>, Vec<(String, String)>)> {
+    ) -> PyResult<(Vec<Changed>, Vec<Said>)> {
         let document = self.document(py, &columns, infinite)?;
         let rows = document.table();
         let (imputation, tables) = watched(py, run.progress.as_ref(), |cancel, send| {
@@ -181,7 +181,7 @@ impl Model {
         columns: Vec<(String, Bound<'_, Column>)>,
         infinite: &str,
         run: RunRequest,
-    ) -> PyResult<(Changed, Vec<(String, String)>)> {
+    ) -> PyResult<(Changed, Vec<Said>)> {
         let document = self.document(py, &columns, infinite)?;
         let imputation = watched(py, run.progress.as_ref(), |cancel, send| {
             self.fitted.transform(document.table(), &mut run.run(cancel, send)?)

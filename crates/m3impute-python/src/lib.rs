@@ -6,6 +6,7 @@
 mod columns;
 mod errors;
 mod fitted;
+mod hints;
 mod requests;
 mod tables;
 mod watch;

@@ -3,6 +3,7 @@
 use crate::columns::Column;
 use crate::errors::{bug, core, io};
 use crate::fitted::Model;
+use crate::hints::in_python;
 use crate::requests::{MethodRequest, ReadRequest, RunRequest};
 use crate::watch::watched;
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -11,7 +12,7 @@ use m3impute::missing::{self, Mechanism};
 use m3impute::{Cancel, Error, Fallback, Imputation, Observed, Progress, Run};
 use m3impute_eval::{Candidate, HolesFrom, NoProbe, Plan, Watch};
 use m3impute_io::arrow::document_of_batches;
-use m3impute_io::{Change, Document, Finding};
+use m3impute_io::{Change, Document, Finding, Note};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
@@ -47,8 +48,8 @@ impl Table {
         Ok(Table { document })
     }
 
-    /// What a user should know about the columns: the column, and a sentence.
-    fn notes(&self) -> Vec<(String, String)> {
+    /// What a user should know about the columns: the column, a sentence, and a hint.
+    fn notes(&self) -> Vec<Said> {
         notes_of(self.document.findings())
     }
 
@@ -200,12 +201,16 @@ impl Watch for Told {
     }
 }
 
+/// What a user should know: the column, a sentence, and a hint.
+pub(crate) type Said = (String, String, Option<String>);
+
 /// The notes of findings, without what a user of a frame knows already: that `NaN`, and what was asked for, is missing.
-pub(crate) fn notes_of(findings: &[Finding]) -> Vec<(String, String)> {
+pub(crate) fn notes_of(findings: &[Finding]) -> Vec<Said> {
     let is_known = |note: &str| note.contains("` taken as missing ") && !note.ends_with("as the rest are numbers");
     let said = |finding: &Finding| {
-        let notes = finding.notes.iter().filter(|note| !is_known(note));
-        notes.map(|note| (finding.column.clone(), note.clone())).collect::<Vec<_>>()
+        let notes = finding.notes.iter().filter(|note| !is_known(&note.text));
+        let said = |note: &Note| (finding.column.clone(), note.text.clone(), note.hint.as_ref().and_then(in_python));
+        notes.map(said).collect::<Vec<_>>()
     };
     findings.iter().flat_map(said).collect()
 }

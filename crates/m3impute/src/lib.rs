@@ -63,7 +63,7 @@ pub const DEFAULT_METHOD: &str = "m3";
 /// ```
 /// assert_eq!(m3impute::method("mean")?.name, "mean");
 /// let error = m3impute::method("medain").unwrap_err();
-/// assert_eq!(error.hint().as_deref(), Some("did you mean `median`?"));
+/// assert_eq!(error.hint(), Some(m3impute::Hint::DidYouMean { name: "median".to_owned() }));
 /// # Ok::<(), m3impute::Error>(())
 /// ```
 ///

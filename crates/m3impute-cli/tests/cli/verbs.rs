@@ -279,3 +279,15 @@ fn an_interrupt_while_a_model_trains_leaves_the_old_one_whole() {
     assert_eq!(folder.text("model.m3"), "old");
     assert_eq!(folder.names(), ["model.m3", "penguins.csv"]);
 }
+
+#[test]
+fn a_note_says_which_flag_overrides_it() {
+    let folder = Folder::with("in.csv", "user_id,key,zip\n7,a1,007\n9,b2,012\n3,c3,011\n");
+    let ran = folder.run(&["describe", "in.csv"]).done();
+    for note in [
+        "columns `user_id`, `key`: looks like an identifier: neither filled nor used (override: `--kind user_id=integer`)",
+        "column `zip`: `007` begins with a zero: these may be codes (override: `--kind zip=categorical`)",
+    ] {
+        assert!(ran.out.contains(note), "{}", ran.out);
+    }
+}

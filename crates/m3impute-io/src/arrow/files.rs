@@ -9,6 +9,7 @@ use crate::options::ReadOptions;
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::SchemaRef;
+use m3impute_core::Hint;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
 use std::fs::File;
@@ -46,14 +47,14 @@ enum Reader {
 struct Damage {
     file: String,
     format: &'static str,
-    looks_like: Option<&'static str>,
+    hint: Option<Hint>,
 }
 
 impl Damage {
     fn error(&self, reason: impl ToString) -> Error {
         let reason = reason.to_string();
         let reason = reason.lines().next().unwrap_or_default().to_owned();
-        Error::Damaged { file: self.file.clone(), format: self.format, reason, looks_like: self.looks_like }
+        Error::Damaged { file: self.file.clone(), format: self.format, reason, hint: self.hint.clone() }
     }
 
     /// Runs a reader of foreign bytes: its panics are the file's fault, not ours.
@@ -74,8 +75,8 @@ impl Batches {
         }
         // Text or another format is told apart from a damaged file of this one.
         let right = Format::of_bytes(&start) == Some(format);
-        let looks_like = if right { None } else { looks_like(&start) };
-        let damage = Damage { file: input.name(), format: format.name(), looks_like };
+        let hint = if right { None } else { looks_like(&start) };
+        let damage = Damage { file: input.name(), format: format.name(), hint };
         let mut file = started.into_file(input)?;
         let length = file.metadata().map_or(0, |m| m.len());
         let (reader, schema, origin) = if format == Format::Parquet {

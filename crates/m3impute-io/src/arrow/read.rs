@@ -220,7 +220,7 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
             Ok(inferred)
         }
         (Sort::Whole, None) => Ok(match whole_identifier(arrays, wish.name) {
-            Some(reason) => plain(Kind::Identifier, reason),
+            Some((reason, instead)) => Inferred { instead, ..plain(Kind::Identifier, reason) },
             None => plain(Kind::Integer, asked),
         }),
         (Sort::Span, None) => Ok(plain(Kind::Integer, asked)),
@@ -233,10 +233,10 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
     }
 }
 
-/// Why a column of whole numbers is a name of its rows, where it is one.
-fn whole_identifier(arrays: &[ArrayRef], name: &str) -> Option<&'static str> {
+/// Why a column of whole numbers is a name of its rows, where it is one, and what it could be instead.
+fn whole_identifier(arrays: &[ArrayRef], name: &str) -> Option<(&'static str, Option<Kind>)> {
     if is_beyond(arrays) {
-        return Some("whole numbers beyond 2^53, which a filled table could not give back exactly");
+        return Some(("whole numbers beyond 2^53, which a filled table could not give back exactly", None));
     }
     let (mut counts_up, mut before, mut rows) = (true, None, 0);
     let (mut seen, mut distinct) = (HashSet::new(), is_id(name));
@@ -249,9 +249,9 @@ fn whole_identifier(arrays: &[ArrayRef], name: &str) -> Option<&'static str> {
         });
     }
     if counts_up && rows >= 10 {
-        Some("it counts the rows")
+        Some(("it counts the rows", Some(Kind::Integer)))
     } else if distinct && seen.len() >= 2 {
-        Some("named like a key, and every value differs")
+        Some(("named like a key, and every value differs", Some(Kind::Integer)))
     } else {
         None
     }

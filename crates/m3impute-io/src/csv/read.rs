@@ -11,7 +11,7 @@ use crate::infer::infer;
 use crate::input::{Input, Started};
 use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
 use crate::training::AsInTraining;
-use m3impute_core::{ColumnSpec, Schema, Table};
+use m3impute_core::{ColumnSpec, Hint, Schema, Table};
 use rayon::prelude::*;
 use std::io::Read;
 use std::sync::Arc;
@@ -168,8 +168,9 @@ impl TextInput {
             head: Arc::default(),
             format,
         };
-        if let Some(what) = looks_like(&start).filter(|what| !what.starts_with("text")) {
-            return Err(Error::Binary { file: this.file, line: 1, looks_like: Some(what) });
+        let is_csv = |hint: &Hint| matches!(hint, Hint::ReadAs { format, .. } if *format == Format::Csv.name());
+        if let Some(hint) = looks_like(&start).filter(|hint| !is_csv(hint)) {
+            return Err(Error::Binary { file: this.file, line: 1, hint: Some(hint) });
         }
         if encoding == Encoding::Utf8 && mark == 0 {
             this.text = start; // no copy of a whole file
@@ -214,7 +215,7 @@ impl TextInput {
     fn check(&self, text: &[u8]) -> Result<()> {
         let line = |at: usize| self.line + count_lines(&text[..at]);
         if let Some(at) = memchr::memchr(0, text) {
-            return Err(Error::Binary { file: self.file.clone(), line: line(at), looks_like: None });
+            return Err(Error::Binary { file: self.file.clone(), line: line(at), hint: None });
         }
         std::str::from_utf8(text).map_err(|e| Error::Encoding {
             file: self.file.clone(),
