@@ -1,6 +1,7 @@
 //! Complete tables of numbers with cells hidden from the methods, to measure accuracy: two small ones are part of the
 //! repository (`tests/tables`), the others lie beside it, in `../shared`.
 
+use libtest_mimic::Trial;
 use m3impute_core::{Bounds, Column, ColumnSpec, Kind, Observed, Schema, Table, score};
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
@@ -81,4 +82,20 @@ impl Benchmark {
     pub fn error(&self, filled: &Table) -> f64 {
         10.0 * score(&self.complete, filled, &self.shown).0.mae.expect("cells are hidden")
     }
+}
+
+/// A test that needs the tables in [`in_shared`]. Where they are not there it shows as ignored, never as passed; one that
+/// is slow is always ignored unless it is asked for (`--include-ignored`).
+pub fn trial(name: impl Into<String>, slow: bool, run: impl FnOnce() + Send + 'static) -> Trial {
+    let here = in_shared().join("datasets").is_dir();
+    let kind = match (here, slow) {
+        (false, _) => "needs the benchmark tables in ../shared",
+        (true, true) => "slow",
+        (true, false) => "",
+    };
+    let run = move || {
+        run();
+        Ok(())
+    };
+    Trial::test(name, run).with_kind(kind).with_ignored_flag(!here || slow)
 }
