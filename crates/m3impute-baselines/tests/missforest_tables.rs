@@ -7,9 +7,9 @@ use m3impute_core::{Run, Settings};
 use m3impute_testkit::benchmark::{Benchmark, in_shared, trial};
 use std::process::ExitCode;
 
-/// Tables, with ceilings.
+/// Tables, with ceilings at most 5 % above the error that is reached.
 const TABLES: [(&str, f64); 5] =
-    [("yacht", 1.52), ("housing", 0.63), ("energy", 1.54), ("concrete", 0.87), ("wine", 0.60)];
+    [("yacht", 1.25), ("housing", 0.48), ("energy", 1.37), ("concrete", 0.64), ("wine", 0.55)];
 
 /// Fills the table and checks ten times the mean absolute error, each column scaled by its complete range.
 fn check(name: &str, ceiling: f64) {
