@@ -4,6 +4,8 @@ mod args;
 mod failure;
 mod grid;
 mod memory;
+#[cfg(test)]
+mod reference;
 mod reports;
 mod scores;
 mod sureness;
