@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod guides;
+mod messy;
 mod pages;
 mod program;
 mod reports;
