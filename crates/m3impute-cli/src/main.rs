@@ -5,6 +5,8 @@ mod failure;
 mod grid;
 mod hints;
 mod memory;
+#[cfg(test)]
+mod reference;
 mod reports;
 mod scores;
 mod table_io;

@@ -9,6 +9,7 @@
 //! # }
 //! ```
 
+pub mod benchmark;
 pub mod checks;
 mod subject;
 pub mod tables;

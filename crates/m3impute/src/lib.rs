@@ -37,6 +37,11 @@
 
 pub use m3impute_core::*;
 
+/// The guide for Rust programs, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/rust.md")]
+pub struct RustGuide;
+
 /// Every method there is.
 pub static METHODS: &[&MethodSpec] = &{
     const PARTS: [&[&MethodSpec]; 4] =

@@ -57,7 +57,7 @@ pub struct ReadArgs {
     #[arg(short, long, value_name = "CHAR", value_parser = parse_delimiter, help_heading = "Reading")]
     pub delimiter: Option<u8>,
 
-    /// The first line of a CSV file is data: columns are called `1`, `2`, ...
+    /// The first line of a CSV file is data: columns are called `column_1`, `column_2`, ...
     #[arg(short, long, help_heading = "Reading")]
     pub no_headers: bool,
 
