@@ -201,7 +201,7 @@ pub enum Expect {
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Some of these words, with commas between them.
-    Some(&'static [&'static str]),
+    Some(fn() -> &'static [&'static str]),
     /// `auto`, or what stands inside.
     Auto(&'static Expect),
 }
@@ -218,7 +218,7 @@ impl std::fmt::Display for Expect {
                 let quoted: Vec<String> = words.iter().map(|w| format!("`{w}`")).collect();
                 write!(f, "one of {}", quoted.join(", "))
             }
-            Expect::Some(words) => write!(f, "some of `{}`", words.join(",")),
+            Expect::Some(words) => write!(f, "some of `{}`", words().join(",")),
             Expect::Auto(inside) => write!(f, "`auto` or {inside}"),
         }
     }
@@ -234,7 +234,7 @@ impl Expect {
             Expect::Choice(words) => words.contains(&text).then(|| Value::from(text)),
             Expect::Some(words) => {
                 let some: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
-                (!some.is_empty() && some.iter().all(|word| words.contains(word))).then(|| Value::from(some))
+                (!some.is_empty() && some.iter().all(|word| words().contains(word))).then(|| Value::from(some))
             }
             Expect::Auto(_) if text == "auto" => Some(Value::Null),
             Expect::Auto(inside) => inside.parse(text),

@@ -453,3 +453,174 @@ fn complete_with(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::m3::M3Params;
+    use crate::members::{ColumnMember, FittedFolds, MEMBERS, Member, RowMember};
+    use m3impute_core::{ModelFile, Tensor};
+    use m3impute_gnn::network::{Shape, Training};
+    use m3impute_learners::Learner;
+    use m3impute_learners::neighbours::NeighboursLearner;
+    use serde_json::Value;
+    use std::collections::BTreeMap;
+
+    /// Three columns: one number, its double, and whether it is above a half; every fifth cell is missing.
+    fn table() -> (Grid, Columns) {
+        let n = 200;
+        let value = |i: usize| (i * 37 % 101) as f32 / 100.0;
+        let row = |i: usize| [value(i), value(i) * 0.8 + 0.1, f32::from(u8::from(value(i) > 0.5))];
+        let observed = (0..n * 3).map(|at| at % 5 != 2).collect();
+        let grid = Grid { n, m: 3, x: (0..n).flat_map(row).collect(), observed };
+        let responses = vec![Response::Number, Response::Number, Response::Levels(2)];
+        (grid, Columns::of_responses(responses))
+    }
+
+    fn budget() -> Budget {
+        let shape = Shape { width: 16, layers: 1, pairwise: true };
+        let usual = Budget::of(&M3Params::default(), 3, 480);
+        Budget {
+            folds: 2,
+            tried_folds: 2,
+            training: Training { shape, steps: 60, ..Training::default() },
+            layers: 2,
+            sweeps: 1,
+            trees: 10,
+            ..usual
+        }
+    }
+
+    fn fitted(list: &[Member], names: &[&str], run: &Run) -> (StackModel, Grid) {
+        let (grid, columns) = table();
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let (model, notes) = fit(&grid, columns, Members::named(list, &names), budget(), run).unwrap();
+        assert!(notes.is_empty(), "{notes:?}");
+        (model, grid)
+    }
+
+    #[test]
+    fn what_can_be_learnt_is_learnt_and_validation_errors_say_so() {
+        let run = Run::new(0, 2).unwrap();
+        let (model, grid) = fitted(MEMBERS, crate::members::names(), &run);
+        for (f, ColumnEnsemble { validation, .. }) in model.ensembles.iter().enumerate() {
+            let baseline = validation.candidates[BASELINE].unwrap();
+            assert!(validation.cells > 12 && validation.ensemble < 0.6 * baseline, "column {f}: {validation:?}");
+        }
+        let predicted = model.predict(&grid, &run).unwrap();
+        let wrong = grid.rows_where(2, |at| !grid.observed[at]).into_iter().zip(predicted[2].chunks_exact(2));
+        let wrong = wrong.filter(|(i, p)| Response::Levels(2).point(p) != grid.x[*i as usize * 3 + 2]);
+        assert!(wrong.count() <= 6);
+    }
+
+    #[test]
+    fn members_without_weight_are_pruned_unless_what_comes_after_sees_them() {
+        let run = Run::new(0, 1).unwrap();
+        let (model, _) = fitted(MEMBERS, crate::members::names(), &run);
+        let all = model.candidates();
+        let mut pruned = 0;
+        for (l, layer) in model.layers.iter().enumerate() {
+            for (f, learners) in layer.learners.iter().enumerate() {
+                for (member, learner) in learners.iter().enumerate() {
+                    let c = all.iter().position(|c| *c == Candidate::Column { layer: l, member }).unwrap();
+                    let is_used = model.weight(f, c) > 0.0 || layer.sources[f] == Some(member);
+                    // A level has neither regression nor kernel in any case.
+                    assert!(learner.is_some() == is_used || (f == 2 && learner.is_none()), "{l} {f} {member}");
+                    pruned += usize::from(learner.is_none());
+                }
+            }
+        }
+        assert!(pruned > model.layers.len() * 2, "{pruned}");
+    }
+
+    #[test]
+    fn a_row_is_predicted_by_itself() {
+        let run = Run::new(0, 1).unwrap();
+        let (model, grid) = fitted(MEMBERS, crate::members::names(), &run);
+        let all = model.predict(&grid, &run).unwrap();
+        let alone = model.predict(&grid.select(&[5]), &run).unwrap();
+        assert!(!grid.observed[5 * 3 + 2]);
+        let before = (0..5).filter(|i| !grid.observed[i * 3 + 2]).count();
+        assert_eq!(alone[2], all[2][before * 2..(before + 1) * 2]);
+    }
+
+    #[test]
+    fn any_members_make_a_stack() {
+        let run = Run::new(0, 1).unwrap();
+        for names in [&["forest"][..], &["mixture"], &["network"], &["regression", "kernel"], &[]] {
+            let (model, grid) = fitted(MEMBERS, names, &run);
+            let used: Vec<&str> = model.candidates().into_iter().map(|c| model.name(c)).collect();
+            assert!(used.iter().all(|name| *name == "baseline" || names.contains(name)), "{names:?}: {used:?}");
+            let predicted = model.predict(&grid, &run).unwrap();
+            assert!(predicted.iter().flatten().all(|p| p.is_finite()), "{names:?}");
+        }
+    }
+
+    /// A member of columns: the nearest rows. This and a line in the list is all it takes.
+    #[derive(Debug)]
+    struct Nearest;
+
+    impl ColumnMember for Nearest {
+        fn name(&self) -> &'static str {
+            "nearest"
+        }
+
+        fn learner(&self, _: &Budget) -> Box<dyn Learner> {
+            Box::new(NeighboursLearner { nearest: 5, most: 1000 })
+        }
+    }
+
+    /// A member of rows that knows the truth of the table above: the second column follows from the first.
+    #[derive(Debug)]
+    struct Oracle;
+
+    impl RowMember for Oracle {
+        fn name(&self) -> &'static str {
+            "oracle"
+        }
+
+        fn fit(&self, folds: &[&Fold], _: &[Predicted], _: Context<'_>) -> Result<FittedFolds> {
+            let models = folds.iter().map(|_| Some(Box::new(Oracle) as Box<dyn FittedRowMember>)).collect();
+            Ok(FittedFolds { models, ..FittedFolds::default() })
+        }
+
+        fn restore(&self, _: &ModelFile, _: &str, _: &Value, _: &Columns) -> Result<Box<dyn FittedRowMember>> {
+            Ok(Box::new(Oracle))
+        }
+    }
+
+    impl FittedRowMember for Oracle {
+        fn predict(&self, asked: &Asked<'_>, _: &Run) -> Result<Predicted> {
+            let Asked { grid, cells, .. } = *asked;
+            let of = |i: u32| {
+                let first = i as usize * 3;
+                let known = if grid.observed[first] { grid.x[first] } else { 0.5 };
+                [known * 0.8 + 0.1, 0.01]
+            };
+            let second = grid.rows_where(1, |at| cells[at]).into_iter().flat_map(of).collect();
+            Ok(vec![vec![Vec::new(), second, Vec::new()]])
+        }
+
+        fn store(&self, _: &str, _: &mut BTreeMap<String, Tensor>) -> Value {
+            Value::Null
+        }
+    }
+
+    #[test]
+    fn a_new_member_is_one_implementation_and_one_line_of_the_list() {
+        let mut list = MEMBERS.to_vec();
+        list.push(Member::Column(&Nearest));
+        list.push(Member::Row(&Oracle));
+        let run = Run::new(0, 1).unwrap();
+        let (model, grid) = fitted(&list, &["nearest", "oracle"], &run);
+        let weight = |f: usize, name: &str| -> f32 {
+            let all = model.candidates().into_iter().zip(&model.ensembles[f].weights);
+            all.filter(|(c, _)| model.name(*c) == name).map(|(_, weight)| weight).sum()
+        };
+        // The first column is learnt from its double by the nearest rows; of the second the oracle knows most.
+        assert!(weight(0, "nearest") > 0.5 && weight(1, "oracle") > 0.0, "{:?}", model.ensembles);
+        let validation = &model.ensembles[1].validation;
+        assert!(validation.ensemble < 0.5 * validation.candidates[BASELINE].unwrap(), "{validation:?}");
+        assert!(model.predict(&grid, &run).unwrap().iter().flatten().all(|p| p.is_finite()));
+    }
+}

@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::calibrate::{Calibration, shrunk};
 use crate::columns::Columns;
 use crate::fit::fit;
-use crate::members::{MEMBERS, Members, NAMES};
+use crate::members::{MEMBERS, Members, names};
 use crate::model::StackModel;
 use crate::scores::scores;
 use m3impute_core::distributions::Distributions;
@@ -53,7 +53,7 @@ impl Default for M3Params {
     /// The preset `balanced`.
     fn default() -> M3Params {
         M3Params {
-            members: NAMES.iter().map(|&name| name.to_owned()).collect(),
+            members: names().iter().map(|&name| name.to_owned()).collect(),
             width: 64,
             layers: 2,
             learning_rate: 4e-3,
@@ -139,7 +139,7 @@ const PARAMS: &[ParamSpec] = &[
     ParamSpec {
         name: "members",
         doc: "the models that are stacked, beside the baseline",
-        expects: Expect::Some(NAMES),
+        expects: Expect::Some(names),
     },
     WIDTH,
     LAYERS,

@@ -24,6 +24,7 @@ use m3impute_learners::{FittedLearner, Learner, Stream, Task};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::LazyLock;
 
 /// All members, in the order of their candidates. The first is the baseline, with which ensembles are compared.
 pub static MEMBERS: &[Member] = &[
@@ -39,7 +40,14 @@ pub static MEMBERS: &[Member] = &[
 ];
 
 /// The names that `--param members=...` takes: of all members but the baseline, which is always there.
-pub const NAMES: &[&str] = &["network", "mixture", "factorial", "forest", "regression", "kernel"];
+pub fn names() -> &'static [&'static str] {
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        let mut names: Vec<&'static str> = MEMBERS.iter().skip(1).map(|member| member.name()).collect();
+        names.dedup();
+        names
+    });
+    &NAMES
+}
 
 /// A row of the list.
 #[derive(Clone, Copy, Debug)]

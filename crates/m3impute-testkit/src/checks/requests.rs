@@ -163,7 +163,7 @@ fn values_that_do_not_fit(expects: &Expect) -> Vec<String> {
             texts.extend(low.is_finite().then(|| (low - 1.0).to_string()));
             texts.extend(high.is_finite().then(|| (high + 1.0).to_string()));
         }
-        Expect::Some(words) => texts.push(format!("{},no-such-value", words[0])),
+        Expect::Some(words) => texts.push(format!("{},no-such-value", words()[0])),
         Expect::Flag | Expect::Choice(_) => {}
         Expect::Auto(inside) => return values_that_do_not_fit(inside),
     }
