@@ -115,7 +115,8 @@ def main():
         with ThreadPoolExecutor(a.jobs) as pool:
             for row in pool.map(lambda w: run(a, *w, commit), [w for w in wanted if (*w, a.mask, a.share) not in done]):
                 tables.append_result(a.rows, row)
-                print(*(f"{k}={row[k]}" for k in ("preset", "table", "seed", "setting", "mae10")), file=sys.stderr, flush=True)
+                shown = (f"{k}={row[k]}" for k in ("preset", "table", "seed", "setting", "mae10"))
+                print(*shown, file=sys.stderr, flush=True)
         results = tables.read_results(a.rows)
     markdown(results)
 
