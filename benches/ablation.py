@@ -1,132 +1,124 @@
 #!/usr/bin/env python3
-"""What each part of the refined `m3` is worth: the same runs without it.
+"""Ablation of the method `m3`: imputation error without one of its parts, on observed cells that are hidden further.
 
-    cargo build --release -p m3impute-gnn --examples
-    python3 benches/ablation.py --data ../shared --rows docs/results/ablation.csv > docs/results/ablation.md
-    python3 benches/ablation.py --data ../shared --rows docs/results/ablation.csv --name "no residuals" > docs/results/ablation.md
-    python3 benches/ablation.py --data ../shared --rows docs/results/ablation-design.csv --mask mcar10 \
-        --tables yacht,concrete,housing,energy --settings "as it is,no design" > /dev/null
-    python3 benches/ablation.py --rows docs/results/ablation.csv --draw-only > docs/results/ablation.md
+    cargo build --release
+    python3 benches/ablation.py --rows ROWS.csv [--presets fast,balanced] [--tables iris,yacht] [--seeds 0,1,2]
+    python3 benches/ablation.py --rows ROWS.csv --print-only
 
-Runs `examples/ablate` on five tables with three seeds (preset `fast`, one thread) and appends a row a run; what is there
-already is not run again. With `--name`, one setting alone is run, with the build as it is: for what no key of the program
-leaves out, and a change of a line or two in a copy of the source does. The table is drawn from the rows. Errors are MAE x10
-over the hidden cells of the mask, columns scaled by their complete range; nothing is chosen by them: the last column is the
-error on held-out observed cells, which is what choices go by. Rows of what is worth something with few holes alone are in
-`ablation-design.csv` and make a table of their own on the same page.
+The cells that a mask hides stay hidden throughout. Of the observed cells a share (15 %) is hidden at random by the
+seed. `m3impute impute` fills the table with the same seed, once for each setting, and the mean absolute error x10 is
+computed on the cells of that share alone, each column scaled by the range of the complete column. Numbers are not
+rounded to whole numbers. Every run appends a row to the CSV file; runs that are in it already are not repeated. At the
+end a Markdown table is printed for each preset: the error of each table (mean over the seeds) and, over the tables, the
+mean difference from `as it is` with its standard error. A positive difference means that the part reduces the error.
 """
-import argparse, csv, subprocess, sys
+import argparse, sys, tempfile
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 
-TABLES = ["yacht", "concrete", "housing", "energy", "diabetes"]
+import tables
+
+MEMBERS = ["network", "mixture", "factorial", "forest", "regression", "kernel"]
 WHOLE = "as it is"
 SETTINGS = {
     WHOLE: [],
-    "no value embedding": ["knots=2"],
-    "no cross-entropy": ["entropy=0"],
-    "fixed dropping": ["low=0.5", "high=0.5"],
-    "no lines": ["lines=0"],
-    "no average of weights": ["ema=0"],
-    "no dropout": ["dropout=0"],
-    "no graph layers": ["layers=0"],
-    "networks alone": ["stages=0", "turns=0", "kinds=0"],
-    "one network": ["nets=1"],
-    "no kinds of rows": ["kinds=0"],
-    "no design": ["design=0"],
+    # The member `factorial` builds on `network`: without the networks it has no effect either.
+    **{f"without {left_out}": ["members=" + ",".join(m for m in MEMBERS if m != left_out)] for left_out in MEMBERS},
+    "dropout=0": ["dropout=0"],
+    "sweeps=0": ["sweeps=0"],
+    "stack_layers=0": ["stack_layers=0"],
 }
-FIELDS = ["setting", "keys", "table", "mask", "seed", "mae10", "held_mae10", "seconds", "commit"]
+TABLES = "yacht,concrete,housing,energy,diabetes,blood,iris,raisin"
 
 
-def run(a, setting, keys, table, seed, commit):
-    command = [a.exe, "--table", a.data / "datasets" / f"{table}.csv", "--mask", a.data / "masks" / f"{table}.{a.mask}.txt",
-               "--preset", "fast", "--seed", seed, "--threads", 1, *keys]
-    line = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout.strip().splitlines()[-1]
-    *_, hidden, held, _, seconds = line.split(",")
-    return dict(setting=setting, keys=" ".join(keys), table=table, mask=a.mask, seed=seed, mae10=hidden, held_mae10=held,
-                seconds=seconds, commit=commit)
+def run(a, preset, table, seed, setting, commit):
+    """One row of results: a setting on a table."""
+    header, rows, observed = tables.load(table, a.mask, a.data)
+    still_observed, hidden = tables.hide(observed, a.share, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "in.csv", Path(folder) / "out.csv"
+        tables.write(source, header, rows, still_observed)
+        params = [word for param in SETTINGS[setting] for word in ("--param", param)]
+        method = ["--method", "m3", "--preset", preset, *params, "--round", "off"]
+        how = ["--seed", seed, "--threads", a.threads, "--quiet"]
+        seconds = tables.run(a.program, "impute", source, "-o", target, *method, *how)
+        error = tables.mae10(rows, tables.read(target), hidden, tables.ranges(rows))
+    return dict(setting=setting, params=" ".join(SETTINGS[setting]), preset=preset, table=table, mask=a.mask,
+                share=a.share, seed=seed, cells=len(hidden), mae10=f"{error:.5f}", seconds=f"{seconds:.2f}",
+                commit=commit)
 
 
-def spoken(values):
-    return f"{mean(values):.3f} ± {stdev(values):.3f}" if len(values) > 1 else f"{mean(values):.3f}"
+def markdown(results):
+    """A Markdown table for each preset, mask and share of hidden cells."""
+    for preset, mask, share in dict.fromkeys((r["preset"], r["mask"], r["share"]) for r in results):
+        group = [r for r in results if (r["preset"], r["mask"], r["share"]) == (preset, mask, share)]
+        errors = {(r["setting"], r["table"], r["seed"]): float(r["mae10"]) for r in group}
+        names = list(dict.fromkeys(r["table"] for r in group))
+        seeds = {r["seed"] for r in group}
+        print(f"Preset `{preset}`, mask {mask}, {100 * float(share):g} % of the observed cells hidden, {len(seeds)} "
+              f"{'seed' if len(seeds) == 1 else 'seeds'}; mean absolute error x10.\n")
+        print("| setting | " + " | ".join(names) + " | difference | difference, % |")
+        print("| --- |" + " ---: |" * (len(names) + 2))
+        for setting in dict.fromkeys(r["setting"] for r in group):
+            cells, differences, percents = [], [], []
+            for name in names:
+                # Only seeds that the whole was run with too: the same cells are hidden in both.
+                pairs = [(errors[setting, name, s], errors[WHOLE, name, s]) for s in seeds
+                         if (setting, name, s) in errors and (WHOLE, name, s) in errors]
+                if not pairs:
+                    cells.append("")
+                    continue
+                error, whole = mean(e for e, _ in pairs), mean(w for _, w in pairs)
+                cells.append(f"{error:.3f}")
+                differences.append(error - whole)
+                percents.append(100 * (error / whole - 1) if whole > 0 else 0.0)
+            last = ["", ""] if setting == WHOLE else [with_error(differences, 4), with_error(percents, 2)]
+            print(f"| {setting} | " + " | ".join([*cells, *last]) + " |")
+        print()
 
 
-HEAD = """# What each part of m3 is worth
-
-The refined `m3`, preset `fast`, without one of its parts: mean absolute error x10 on the hidden cells of {mask}, mean and
-standard deviation over {seeds} seeds. The last two columns are means over the tables of the error as a share of that of the
-whole: on hidden cells, and on held-out observed cells, which is what choices go by. Differences of one or two hundredths are
-within the spread of the seeds.
-"""
-TAIL = """
-Rows with seconds and commits: `ablation.csv`, with 16 trees a forest, four more than `fast` has now. Command:
-`python3 benches/ablation.py --data FOLDER --rows docs/results/ablation.csv`.
-
-Four more were measured on an earlier state, by changing a copy of its source (`ablation-earlier.csv`; held-out error beside
-that of the whole of then): no residuals, where a layer's change replaces its states, 1.003; squared error of the point 1.010;
-no curves 0.999, though at `balanced` they are worth 3 to 7 % on diabetes and blood; a constant step instead of warm-up and
-cosine 0.994, so the schedule was taken out. What else is within the spread of the seeds here stays for a reason: lines take
-9 % off what networks say on naval, which counts where a table is too wide for learners; a range of shares is meant for
-tables with other shares of holes than these; the mean of the weights is what lets the step be constant.
-"""
-
-
-DESIGN = """
-What a design leaves counts where few cells are missing and a table was laid out, as energy and yacht were. A tenth missing
-({mask}, rows in `{name}`):
-"""
-
-
-def draw_table(rows):
-    settings = list(dict.fromkeys(r["setting"] for r in rows))
-    of = lambda s, t, key: [float(r[key]) for r in rows if (r["setting"], r["table"]) == (s, t)]
-    print("| | " + " | ".join(TABLES) + " | error, whole = 1 | held-out error, whole = 1 |")
-    print("| --- |" + " ---: |" * (len(TABLES) + 2))
-    for s in settings:
-        there = [t for t in TABLES if of(s, t, "mae10")]
-        share = lambda key: mean(mean(of(s, t, key)) / mean(of(WHOLE, t, key)) for t in there)
-        cells = [spoken(of(s, t, "mae10")) if t in there else "" for t in TABLES]
-        print(f"| {s} | " + " | ".join(cells) + f" | {share('mae10'):.3f} | {share('held_mae10'):.3f} |")
-
-
-def draw(rows, design):
-    print(HEAD.format(mask=rows[0]["mask"], seeds=len({r["seed"] for r in rows})))
-    draw_table(rows)
-    if design.exists():
-        rows = list(csv.DictReader(open(design)))
-        print(DESIGN.format(mask=rows[0]["mask"], name=design.name))
-        draw_table(rows)
-    print(TAIL, end="")
+def with_error(values, digits):
+    """Mean and standard error."""
+    if not values:
+        return ""
+    error = f" ± {stdev(values) / sqrt(len(values)):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):+.{digits}f}{error}"
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", type=Path)
-    p.add_argument("--rows", type=Path, required=True)
-    p.add_argument("--mask", default="mcar30")
-    p.add_argument("--seeds", default="0,1,2")
-    p.add_argument("--tables", default=",".join(TABLES))
-    p.add_argument("--exe", default="target/release/examples/ablate")
-    p.add_argument("--name")
-    p.add_argument("--settings", default=",".join(s for s in SETTINGS if s != "no design"))
-    p.add_argument("--draw-only", action="store_true")
+    p.add_argument("--rows", type=Path, required=True, metavar="CSV", help="file of results, one row a run")
+    p.add_argument("--presets", "--preset", default="fast", help="comma-separated presets of m3")
+    p.add_argument("--tables", default=TABLES, help="comma-separated names of tables")
+    p.add_argument("--seeds", default="0,1,2", help="comma-separated seeds, of the hidden cells and of the method")
+    p.add_argument("--settings", default=",".join(SETTINGS), help="comma-separated settings")
+    p.add_argument("--mask", default="mcar30", help="mask that the table starts with, or `none` for the complete table")
+    p.add_argument("--share", type=float, default=0.15, help="share of the observed cells that are hidden and scored")
+    p.add_argument("--data", type=Path, default=tables.SHARED, help="folder with `datasets` and `masks`")
+    p.add_argument("--program", type=Path, default=tables.PROGRAM, help="the command line, m3impute")
+    p.add_argument("--threads", type=int, default=1, help="threads of a run")
+    p.add_argument("--jobs", type=int, default=1, help="runs at the same time")
+    p.add_argument("--print-only", action="store_true", help="print the Markdown tables of the rows that are there")
     a = p.parse_args()
-    rows = list(csv.DictReader(open(a.rows))) if a.rows.exists() else []
-    if not a.draw_only:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-        done = {(r["setting"], r["table"], int(r["seed"])) for r in rows}
-        for setting, keys in ({a.name: []} if a.name else {s: SETTINGS[s] for s in a.settings.split(",")}).items():
-            for table in a.tables.split(","):
-                for seed in map(int, a.seeds.split(",")):
-                    if (setting, table, seed) in done:
-                        continue
-                    rows.append(run(a, setting, keys, table, seed, commit))
-                    print(rows[-1], file=sys.stderr)
-                    with open(a.rows, "w", newline="") as f:
-                        out = csv.DictWriter(f, FIELDS, lineterminator="\n")
-                        out.writeheader()
-                        out.writerows(rows)
-    draw(rows, a.rows.with_name("ablation-design.csv"))
+    settings = a.settings.split(",")
+    if unknown := [s for s in settings if s not in SETTINGS]:
+        p.error(f"unknown setting `{unknown[0]}`: one of {', '.join(SETTINGS)}")
+    results = tables.read_results(a.rows)
+    if not a.print_only:
+        key = lambda r: (r["preset"], r["table"], int(r["seed"]), r["setting"], r["mask"], float(r["share"]))
+        done = {key(r) for r in results}
+        wanted = product(a.presets.split(","), a.tables.split(","), map(int, a.seeds.split(",")), settings)
+        commit = tables.commit()
+        with ThreadPoolExecutor(a.jobs) as pool:
+            for row in pool.map(lambda w: run(a, *w, commit), [w for w in wanted if (*w, a.mask, a.share) not in done]):
+                tables.append_result(a.rows, row)
+                shown = (f"{k}={row[k]}" for k in ("preset", "table", "seed", "setting", "mae10"))
+                print(*shown, file=sys.stderr, flush=True)
+        results = tables.read_results(a.rows)
+    markdown(results)
 
 
 if __name__ == "__main__":

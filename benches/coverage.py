@@ -1,55 +1,55 @@
 #!/usr/bin/env python3
-"""How often the truth lies in the interval that is given for a hole, and how far the fill is from it.
+"""Coverage of intervals: the share of hidden cells that lie in the interval given for them, and the width of intervals.
 
     cargo build --release
-    python3 benches/coverage.py --data ../shared [--tables yacht,iris] [--level 0.9] [--flags "--preset fast"]
+    python3 benches/coverage.py [--tables yacht,iris] [--level 0.9] [--flags "--preset fast"]
 
-Hides the cells of a mask, fills them with `--interval`, and counts the hidden cells that lie between lower and upper;
-their mean width is in units of the column's range. `mae10` is the mean absolute error of the fills, in tenths of the range.
-The hidden cells are used for the count and the error alone.
+Hides the cells of a mask, runs `m3impute impute --interval` and counts the hidden cells between lower and upper bound.
+`width` is the mean width in units of the column's range, `mae10` the mean absolute error x10 of the filled values. The
+hidden cells are used for the count and the error only. Prints CSV.
 """
-import argparse, csv, subprocess, sys, tempfile, time
+import argparse, csv, sys, tempfile
 from pathlib import Path
 
-from new_rows import load, mae10, write
+import tables
 
-TABLES = "yacht,wine,concrete,housing,energy,naval,kin8nm,power,blood,breast,diabetes,iris,ionosphere,german,cmc,wine-white,protein"
+TABLES = ("yacht,wine,concrete,housing,energy,naval,kin8nm,power,blood,breast,diabetes,iris,ionosphere,german,cmc,"
+          "wine-white,protein")
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", type=Path, required=True)
-    p.add_argument("--tables", default=TABLES)
-    p.add_argument("--mask", default="mcar30")
-    p.add_argument("--level", default="0.9")
-    p.add_argument("--flags", default="")
-    p.add_argument("--exe", default="target/release/m3impute")
+    p.add_argument("--data", type=Path, default=tables.SHARED, help="folder with `datasets` and `masks`")
+    p.add_argument("--tables", default=TABLES, help="comma-separated names of tables")
+    p.add_argument("--mask", default="mcar30", help="mask that hides cells")
+    p.add_argument("--level", default="0.9", help="nominal coverage")
+    p.add_argument("--flags", default="", help="further options of `m3impute impute`, such as --preset fast")
+    p.add_argument("--program", type=Path, default=tables.PROGRAM, help="the command line, m3impute")
     a = p.parse_args()
     print("table,mask,flags,level,cells,covered,width,mae10,seconds")
     for name in a.tables.split(","):
-        header, rows, observed = load(a.data, name, a.mask)
-        numbers = [[float(r[j]) for r in rows] for j in range(len(header))]
-        low, high = [min(c) for c in numbers], [max(c) for c in numbers]
-        with tempfile.TemporaryDirectory() as tmp:
-            source, target = Path(tmp) / "in.csv", Path(tmp) / "out.csv"
-            write(source, header, rows, observed)
-            command = [a.exe, "impute", str(source), "-o", str(target), "--interval", a.level, "-q", *a.flags.split()]
-            start = time.time()
-            subprocess.run(command, check=True)
-            seconds = time.time() - start
+        header, rows, observed = tables.load(name, a.mask, a.data)
+        scales = tables.ranges(rows)
+        hidden = tables.hidden_cells(observed)
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder) / "in.csv", Path(folder) / "out.csv"
+            tables.write(source, header, rows, observed)
+            options = ["--interval", a.level, "-q", *a.flags.split()]
+            seconds = tables.run(a.program, "impute", source, "-o", target, *options)
             with open(target, newline="") as f:
                 filled = list(csv.DictReader(f))
-        cells = inside = 0
+        cells = covered = 0
         width = 0.0
-        for i, row in enumerate(filled):
-            for j, column in enumerate(header):
-                if not observed[i][j] and row.get(f"{column}_lower"):
-                    lower, upper = float(row[f"{column}_lower"]), float(row[f"{column}_upper"])
-                    cells += 1
-                    inside += lower <= numbers[j][i] <= upper
-                    width += (upper - lower) / (high[j] - low[j]) if high[j] > low[j] else 0.0
-        error = mae10(rows, observed, [[row[column] for column in header] for row in filled], low, high)
-        print(f"{name},{a.mask},{a.flags},{a.level},{cells},{inside / cells:.4f},{width / cells:.4f},{error:.4f},{seconds:.1f}", flush=True)
+        for i, j in hidden:
+            if filled[i].get(f"{header[j]}_lower"):
+                lower, upper = (float(filled[i][f"{header[j]}_{end}"]) for end in ("lower", "upper"))
+                low, high = scales[j]
+                cells += 1
+                covered += lower <= float(rows[i][j]) <= upper
+                width += (upper - lower) / (high - low) if high > low else 0.0
+        error = tables.mae10(rows, [[row[column] for column in header] for row in filled], hidden, scales)
+        figures = f"{cells},{covered / cells:.4f},{width / cells:.4f},{error:.4f},{seconds:.1f}"
+        print(f"{name},{a.mask},{a.flags},{a.level},{figures}", flush=True)
 
 
 if __name__ == "__main__":

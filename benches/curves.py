@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws learning curves and writes the page about the paper's recipe.
+"""Draws learning curves and writes the page about training with the published settings.
 
     cargo run --release -p m3impute-gnn --example learning_curve -- --table yacht.csv --mask yacht.mcar30.txt \
         --seed 0 --out docs/results/curves/m3_yacht_s0.csv
@@ -9,13 +9,13 @@
         --figure curves/yacht.svg
 
 A curve is a CSV file of epoch, seconds, loss and mae10 (mean absolute error x10 on the hidden cells). Lines that start
-with `#` say method, table, seed, machine, commit and command; where they are absent, method, table and seed are taken
-from a file name such as `grape_yacht_s0.csv`, and the rest from --machine and --commit. Needs Python alone.
+with `#` hold method, table, seed, machine, commit and command; if they are absent, method, table and seed are taken
+from a file name such as `grape_yacht_s0.csv`, and the rest from --machine and --commit. Standard library only.
 """
 import argparse, html, math, re, sys
 from pathlib import Path
 
-# What the paper says, mean absolute error x10 at the last epoch.
+# Published figures, mean absolute error x10 at the last epoch.
 PAPER = {("m3", "yacht"): 1.33, ("m3", "housing"): 0.59, ("m3", "energy"): 1.31, ("grape", "yacht"): 1.46}
 # Epochs of the published training.
 EPOCHS = {"m3": 40_000, "grape": 20_000}
@@ -57,7 +57,8 @@ def ticks(low, high, about=5):
     return [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
-def spoken(seconds):
+def duration(seconds):
+    """Hours or minutes, as text."""
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
 
 
@@ -71,7 +72,7 @@ STYLE = """
   .paper { fill: var(--paper) } text { fill: var(--ink); font: 12px system-ui, sans-serif } .quiet { fill: var(--quiet) }
   .head { font-weight: 600; font-size: 14px } .grid { stroke: var(--faint); stroke-width: 1 }
   .curve { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round }
-  .said { stroke: var(--quiet); stroke-width: 1.2; stroke-dasharray: 5 4 } .dot { fill: var(--paper); stroke: var(--c); stroke-width: 1.6 }
+  .mark { stroke: var(--quiet); stroke-width: 1.2; stroke-dasharray: 5 4 } .dot { fill: var(--paper); stroke: var(--c); stroke-width: 1.6 }
 """
 
 
@@ -100,7 +101,7 @@ def svg(curves, lines, title):
             out.append(f'<line class="grid" x1="{x(epoch):.1f}" x2="{x(epoch):.1f}" y1="{top}" y2="{top + height}"/>')
             out.append(text(x(epoch), top + height + 16, f"{epoch:,.0f}", "quiet", "middle"))
         for label, value in marks:
-            out.append(f'<line class="said" x1="{left}" x2="{width - right}" y1="{at(value):.1f}" y2="{at(value):.1f}"/>')
+            out.append(f'<line class="mark" x1="{left}" x2="{width - right}" y1="{at(value):.1f}" y2="{at(value):.1f}"/>')
             out.append(text(width - right - 4, at(value) - 5, f"{label}: {value:g}", "quiet", "end"))
         for i, curve in enumerate(curves):
             points = " ".join(f"{x(p[0]):.1f},{at(place(p)):.1f}" for p in curve.points)
@@ -111,7 +112,7 @@ def svg(curves, lines, title):
     errors = [p[2] for c in curves for p in c.points] + [value for _, value in lines]
     gap = 0.05 * (max(errors) - min(errors)) or 0.05
     top = y + 26
-    panel(top, 300, "MAE x10 on the hidden cells; a ring marks the lowest", min(errors) - gap, max(errors) + gap,
+    panel(top, 300, "MAE x10 on the hidden cells; a circle marks the minimum", min(errors) - gap, max(errors) + gap,
           lambda v: f"{v:.2f}", lambda p: p[2], lines)
     hours = max(c.last[1] for c in curves) / 3600
     unit, scale = ("hours", 3600) if hours >= 1.5 else ("minutes", 60)
@@ -126,35 +127,35 @@ def svg(curves, lines, title):
 
 
 def markdown(curves, figures):
-    out = ["# What the paper's recipe gives", "",
-           "M3-Impute and GRAPE trained as published, on the published kind of holes: 30 % of the cells hidden completely at",
-           "random, columns scaled by the complete column, Adam at 1e-3 for the paper's number of epochs, no stopping rule. The",
-           "figure is the mean absolute error x10 on the hidden cells. The paper reports the last epoch; the best epoch is what",
-           "somebody would report who looked at the hidden cells while training, and is no honest figure.", "",
+    out = ["# M3-Impute and GRAPE trained with the published settings", "",
+           "Training as published: 30 % of the cells hidden completely at random (MCAR), columns scaled by the complete column,",
+           "Adam with a learning rate of 1e-3 for the paper's number of epochs, no early stopping. The error is the mean",
+           "absolute error (MAE) x10 on the hidden cells. The paper reports the last epoch. The best epoch is shown for",
+           "comparison only: it is selected on the hidden cells and is optimistically biased.", "",
            "| method | table | seed | last epoch | paper | last - paper | best epoch | at epoch | epochs | training |",
            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for c in curves:
         paper = PAPER.get((c.method, c.table))
-        said, apart = (f"{paper:.2f}", f"{c.last[2] - paper:+.2f}") if paper else ("-", "-")
+        published, apart = (f"{paper:.2f}", f"{c.last[2] - paper:+.2f}") if paper else ("-", "-")
         epochs = f"{c.last[0]:,}" + ("" if c.is_whole else f" of {EPOCHS[c.method]:,}")
-        out.append(f"| {NAMES[c.method]} | {c.table} | {c.seed} | **{c.last[2]:.3f}** | {said} | {apart} | {c.best[2]:.3f} | "
-                   f"{c.best[0]:,} | {epochs} | {spoken(c.last[1])} |")
+        out.append(f"| {NAMES[c.method]} | {c.table} | {c.seed} | **{c.last[2]:.3f}** | {published} | {apart} | {c.best[2]:.3f} | "
+                   f"{c.best[0]:,} | {epochs} | {duration(c.last[1])} |")
     if not all(c.is_whole for c in curves):
-        out += ["", "Runs whose epochs say `of` have not ended: their last epoch is not the paper's."]
+        out += ["", "Runs with `of` in the column of epochs are not finished: their last epoch is not the paper's."]
     for c in curves:
         at_end = next((p[2] for p in c.points if p[0] == EPOCHS[c.method]), None)
         if c.last[0] > EPOCHS[c.method] and at_end:
-            out += ["", f"{NAMES[c.method]} was published with {EPOCHS[c.method]:,} epochs, after which {c.table} stands at {at_end:.3f}; "
-                    "the paper trains all for 40,000."]
+            out += ["", f"{NAMES[c.method]} was published with {EPOCHS[c.method]:,} epochs, after which the error on {c.table} is "
+                    f"{at_end:.3f};", "the M3-Impute paper trains all models for 40,000."]
     out += verdict(curves)
     for figure in figures:
         out += ["", f"![learning curves]({figure})"]
-    out += ["", "Training times are wall times of one thread that shared its machine and was stopped and resumed, with a later",
-            "build too; `m3impute bench engine` says what an epoch takes alone."]
+    out += ["", "Training times are wall times of one thread that shared its machine and was interrupted and resumed, partly with a",
+            "later build. `m3impute bench engine` measures an epoch on an idle machine."]
     yacht = [c for c in curves if (c.method, c.table) == ("m3", "yacht")]
     if yacht:
-        out += ["", "## Beside the published code", "",
-                "A run of the published PyTorch code on yacht, and ours at the same epochs.", "",
+        out += ["", "## Comparison with the published code", "",
+                "MAE x10 on yacht of one run of the published PyTorch code, and of this implementation at the same epochs.", "",
                 "| epoch | published code | " + " | ".join(f"seed {c.seed}" for c in yacht) + " |",
                 "| --- |" + " --- |" * (1 + len(yacht))]
         for epoch, error in REFERENCE:
@@ -163,19 +164,19 @@ def markdown(curves, figures):
         at = lambda epoch: [p[2] for c in yacht for p in c.points if p[0] == epoch]
         near = lambda epoch, error: min(abs(e - error) for e in at(epoch))
         spread = max(max(at(epoch)) - min(at(epoch)) for epoch, _ in REFERENCE)
-        out += ["", "The published code was run once. At each of these epochs the seed of ours that is nearest to it is within "
-                f"{max(near(*r) for r in REFERENCE):.2f}; our own seeds lie up to {spread:.2f} apart."]
-    out += ["", "## Where the figures come from", "", "| file | machine | commit | command |", "| --- | --- | --- | --- |"]
+        out += ["", "At each of these epochs the nearest of our seeds is within "
+                f"{max(near(*r) for r in REFERENCE):.2f} of the published code; our seeds differ by up to {spread:.2f}."]
+    out += ["", "## Source of the figures", "", "| file | machine | commit | command |", "| --- | --- | --- | --- |"]
     for c in curves:
         command = c.about.get("command")
         command = f"`{command}`" if command else "-"
         out.append(f"| {c.path.name} | {c.about['machine']} | {c.about['commit']} | {command} |")
-    out += ["", "The page is written by `benches/curves.py --markdown` from the curves; its first lines say how to make them.", ""]
+    out += ["", "This page is written by `benches/curves.py --markdown` from the learning curves; the script documents the commands.", ""]
     return "\n".join(out)
 
 
 def verdict(curves):
-    """What the whole runs say about the paper's figure, a sentence a method and table."""
+    """Whether the finished runs reproduce the paper's figure, one item for each method and table."""
     out = []
     for key in sorted({(c.method, c.table) for c in curves if c.is_whole}):
         runs = [c for c in curves if c.is_whole and (c.method, c.table) == key]
@@ -186,8 +187,8 @@ def verdict(curves):
         word = "reproduced" if round(mean, 2) <= PAPER[key] else "not reproduced"
         seeds = f"{len(runs)} seeds" if len(runs) > 1 else "one seed"
         best = sum(c.best[2] for c in runs) / len(runs)
-        out.append(f"- **{NAMES[key[0]]}, {key[1]}: {word}.** The last epoch gives {mean:.2f} over {seeds}, the paper says "
-                   f"{PAPER[key]:.2f}; the best epoch gives {best:.2f}.")
+        out.append(f"- **{NAMES[key[0]]}, {key[1]}: {word}.** Last epoch: {mean:.2f} ({seeds}); paper: {PAPER[key]:.2f}; best "
+                   f"epoch: {best:.2f}.")
     return ["", *out] if out else []
 
 
@@ -196,18 +197,18 @@ def main():
     parser.add_argument("curves", nargs="+", type=Path, help="CSV files of learning_curve")
     parser.add_argument("--svg", type=Path, help="draw all curves into this file")
     parser.add_argument("--title", default="", help="title of the drawing")
-    parser.add_argument("--line", action="append", default=[], metavar="LABEL=VALUE", help="a figure to compare with")
+    parser.add_argument("--line", action="append", default=[], metavar="LABEL=VALUE", help="a published figure, drawn as a line")
     parser.add_argument("--markdown", type=Path, help="write the page about all curves into this file; `-` prints it")
-    parser.add_argument("--figure", action="append", default=[], metavar="FILE", help="a drawing that the page shows")
-    parser.add_argument("--machine", default="unknown", help="for curves that do not say it")
-    parser.add_argument("--commit", default="unknown", help="for curves that do not say it")
+    parser.add_argument("--figure", action="append", default=[], metavar="FILE", help="a drawing to include in the page")
+    parser.add_argument("--machine", default="unknown", help="used if the file does not name it")
+    parser.add_argument("--commit", default="unknown", help="used if the file does not name it")
     args = parser.parse_args()
     curves = [Curve(path, args.machine, args.commit) for path in args.curves]
     curves.sort(key=lambda c: (c.method != "m3", c.table, c.seed))
     if args.svg:
         lines = [(label, float(value)) for label, _, value in (line.rpartition("=") for line in args.line)]
         tables = sorted({c.table for c in curves})
-        args.svg.write_text(svg(curves, lines, args.title or f"The paper's recipe on {', '.join(tables)}"))
+        args.svg.write_text(svg(curves, lines, args.title or f"Published settings on {', '.join(tables)}"))
     if args.markdown:
         page = markdown(curves, args.figure)
         print(page, end="") if str(args.markdown) == "-" else args.markdown.write_text(page)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hashes of what methods fill, to prove that a change of the code does not change a byte of the output.
+"""Hashes of the output of methods, to prove that a change of the code does not change a byte of it.
 
     python3 benches/fills.py --program target/release/m3impute --out before.csv
     python3 benches/fills.py --program target/release/m3impute --compare before.csv
@@ -17,7 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
+import tables
+
 TABLES = ["iris", "yacht", "blood", "energy", "diabetes", "concrete", "housing", "raisin", "airquality", "penguins"]
 METHODS = {
     "m3 fast": ["--method", "m3", "--preset", "fast"],
@@ -31,22 +32,15 @@ METHODS = {
 
 def write_table(name, to):
     """The table with the cells of its mask hidden; a table with missing values of its own as it is."""
-    real = SHARED / "datasets" / "real" / f"{name}.csv"
+    real = tables.SHARED / "datasets" / "real" / f"{name}.csv"
     if real.exists():
         to.write_bytes(real.read_bytes())
-        return
-    with open(SHARED / "datasets" / f"{name}.csv", newline="") as f:
-        rows = list(csv.reader(f))
-    mask = (SHARED / "masks" / f"{name}.mcar30.txt").read_text().split()
-    with open(to, "w", newline="") as f:
-        out = csv.writer(f, lineterminator="\n")
-        out.writerow(rows[0][:-1])
-        for row, observed in zip(rows[1:], mask):
-            out.writerow([value if seen == "1" else "" for value, seen in zip(row, observed)])
+    else:
+        tables.write(to, *tables.load(name, "mcar30"))
 
 
 def commands(method, flags, seed, table, folder):
-    """Each command of a method with the file that it writes, in the order in which they have to run."""
+    """Each command of a method with the file that it writes, in the order in which they run."""
     out, model = folder / "out.csv", folder / "model.m3"
     seeded = [*flags, "--seed", str(seed)]
     transform = ["transform", table, "--model", model, "-o", out]
@@ -63,10 +57,10 @@ def commands(method, flags, seed, table, folder):
         yield "transform --draws", [*transform, "--draws", "2"], folder / "out.2.csv"
 
 
-def rows(program, tables, methods, seeds):
+def rows(program, names, methods, seeds):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        for name in tables:
+        for name in names:
             table = folder / "table.csv"
             write_table(name, table)
             for method in methods:
