@@ -104,6 +104,8 @@ def _text(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         number = float(value)
         return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(item) for item in value)
     return str(value)
 
 

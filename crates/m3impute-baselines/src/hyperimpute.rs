@@ -195,6 +195,18 @@ enum Keep {
     Model,
 }
 
+/// A table whose columns are to be filled.
+#[derive(Clone, Copy, Debug)]
+struct Problem<'a> {
+    params: &'a HyperImputeParams,
+    data: &'a Encoded,
+    columns: &'a [Column],
+    /// What is predicted of each feature. // [w]
+    responses: &'a [Response],
+    /// The features with missing cells, in the order in which they are filled.
+    open: &'a [usize],
+}
+
 /// As published, numbers with fewer values are classes; a hole counts as a value.
 const CLASSES_BELOW: usize = 5;
 
@@ -236,14 +248,15 @@ impl HyperImpute {
         let open: Vec<usize> = order.iter().copied().filter(|&f| data.missing_in(f) > 0).collect();
 
         let mut notes = Vec::new();
+        let problem = Problem { params: &self.params, data, columns: &columns, responses: &responses, open: &open };
         let (state, mut learners) = if published {
-            let done = published::iterate(&self.params, data, &columns, &responses, &open, run)?;
+            let done = published::iterate(problem, run)?;
             order.splice(..open.len(), done.order);
             notes.extend(done.notes);
             notes.extend(chosen(data, &open, |f| done.chosen[f]));
             (done.state, done.learners)
         } else {
-            let found = search::search(&self.params, data, &columns, &responses, &open, run)?;
+            let found = search::search(problem, run)?;
             let done = self.sweep(data, &columns, &responses, &open, &found, run)?;
             notes.extend(found.notes);
             notes.extend(done.2);

@@ -14,8 +14,8 @@ use bank::{Bank, Donor, places, variance};
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Completed, Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
-    ModelFile, ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
+    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixModel, MethodSpec, ModelFile, ParamSpec,
+    Result, Run, Tensor, Transductive, TransductiveMethod, Want, load_matrix_model,
 };
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
@@ -164,12 +164,12 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, KnnParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(&SPEC, Knn { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Transductive(Knn { params }), finish)))
     },
-    load: |file| load_matrix_model::<Knn>(&SPEC, file),
+    load: |file| load_matrix_model::<Transductive<Knn>>(&SPEC, file),
 };
 
-impl MatrixMethod for Knn {
+impl TransductiveMethod for Knn {
     type Model = Neighbours;
     type Params = KnnParams;
 
@@ -181,17 +181,6 @@ impl MatrixMethod for Knn {
         Encoding { layout: Layout::Flags, scale: Scale::MinMax, constants: self.params.constants }
     }
 
-    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Neighbours>> {
-        self.learn(&mut data.clone(), run)
-    }
-
-    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
-        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
-    }
-}
-
-impl Knn {
-    /// Learns, and completes the table that it learns from.
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Neighbours>> {
         let mut notes = Vec::new();
         let kept = self.sample(data, run, &mut notes);

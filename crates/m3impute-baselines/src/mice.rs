@@ -17,8 +17,8 @@ use chain::Chain;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Completed, Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
-    ModelFile, ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
+    Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixModel, MethodSpec, ModelFile, ParamSpec,
+    Result, Run, Tensor, Transductive, TransductiveMethod, Want, load_matrix_model,
 };
 use m3impute_learners::linalg::dot;
 use m3impute_learners::softmax::softmax;
@@ -116,12 +116,12 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, MiceParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(&SPEC, Mice { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Transductive(Mice { params }), finish)))
     },
-    load: |file| load_matrix_model::<Mice>(&SPEC, file),
+    load: |file| load_matrix_model::<Transductive<Mice>>(&SPEC, file),
 };
 
-impl MatrixMethod for Mice {
+impl TransductiveMethod for Mice {
     type Model = Regressions;
     type Params = MiceParams;
 
@@ -134,17 +134,6 @@ impl MatrixMethod for Mice {
         Encoding { layout: Layout::Flags, scale: self.params.scale, constants }
     }
 
-    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Regressions>> {
-        self.learn(&mut data.clone(), run)
-    }
-
-    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
-        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
-    }
-}
-
-impl Mice {
-    /// Learns, and completes the table that it learns from.
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Regressions>> {
         let MiceParams { rounds, tolerance, .. } = self.params;
         let mut chain = Chain::new(data, &self.params);

@@ -10,8 +10,8 @@ use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, largest_singu
 use crate::heldout::hold_out;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Completed, Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result,
-    Run, load_matrix_model,
+    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MethodSpec, ParamSpec, Result, Run, Transductive,
+    TransductiveMethod, load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,9 +96,9 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, SoftImputeParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(&SPEC, SoftImpute { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Transductive(SoftImpute { params }), finish)))
     },
-    load: |file| load_matrix_model::<SoftImpute>(&SPEC, file),
+    load: |file| load_matrix_model::<Transductive<SoftImpute>>(&SPEC, file),
 };
 
 impl SoftImpute {
@@ -134,7 +134,7 @@ impl SoftImpute {
     }
 }
 
-impl MatrixMethod for SoftImpute {
+impl TransductiveMethod for SoftImpute {
     type Model = Factors;
     type Params = SoftImputeParams;
 
@@ -150,17 +150,6 @@ impl MatrixMethod for SoftImpute {
         }
     }
 
-    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
-        self.learn(&mut data.clone(), run)
-    }
-
-    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
-        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
-    }
-}
-
-impl SoftImpute {
-    /// Learns, and completes the table that it learns from.
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
         let w = data.width();
         let mut notes = Vec::new();

@@ -8,8 +8,8 @@ use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, smooth, zero_
 use crate::heldout::hold_out;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
-    Completed, Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, ParamSpec, Result,
-    Run, load_matrix_model,
+    Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MethodSpec, ParamSpec, Result, Run, Transductive,
+    TransductiveMethod, load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
 
@@ -89,9 +89,9 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, SvdParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(&SPEC, Svd { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Transductive(Svd { params }), finish)))
     },
-    load: |file| load_matrix_model::<Svd>(&SPEC, file),
+    load: |file| load_matrix_model::<Transductive<Svd>>(&SPEC, file),
 };
 
 impl Svd {
@@ -128,7 +128,7 @@ impl Svd {
     }
 }
 
-impl MatrixMethod for Svd {
+impl TransductiveMethod for Svd {
     type Model = Factors;
     type Params = SvdParams;
 
@@ -144,17 +144,6 @@ impl MatrixMethod for Svd {
         }
     }
 
-    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
-        self.learn(&mut data.clone(), run)
-    }
-
-    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
-        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
-    }
-}
-
-impl Svd {
-    /// Learns, and completes the table that it learns from.
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
         let w = data.width();
         let most = data.rows.min(w) - 1;

@@ -27,7 +27,10 @@ pub use imputer::{
     Expect, Fallback, FinishChoice, FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec, ParamSpec,
     Settings,
 };
-pub use matrix_method::{Completed, Learnt, MatrixImputer, MatrixMethod, MatrixModel, Want, load_matrix_model};
+pub use matrix_method::{
+    Completed, Learnt, MatrixImputer, MatrixMethod, MatrixModel, Transductive, TransductiveMethod, Want,
+    load_matrix_model,
+};
 pub use metrics::{Score, score};
 pub use model_file::{Header, ModelFile, Tensor};
 pub use run::{Cancel, Observer, Progress, Run};

@@ -46,6 +46,51 @@ pub trait MatrixMethod: Debug + Send + Sync + 'static {
     }
 }
 
+/// A transductive method: fitting completes the table that it learns from. [`Transductive`] makes a [`MatrixMethod`] of it.
+pub trait TransductiveMethod: Debug + Send + Sync + 'static {
+    /// What it learns.
+    type Model: MatrixModel;
+    /// Its parameters.
+    type Params: Serialize;
+
+    /// Its parameters.
+    fn params(&self) -> &Self::Params;
+
+    /// What it wants to see.
+    fn encoding(&self) -> Encoding;
+
+    /// Learns from the observed numbers, and puts the completed ones where `data.observed` is false.
+    ///
+    /// # Errors
+    /// When it cannot learn, or the run is cancelled.
+    fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Self::Model>>;
+}
+
+/// A [`TransductiveMethod`] as a [`MatrixMethod`].
+#[derive(Clone, Debug)]
+pub struct Transductive<M>(pub M);
+
+impl<M: TransductiveMethod> MatrixMethod for Transductive<M> {
+    type Model = M::Model;
+    type Params = M::Params;
+
+    fn params(&self) -> &M::Params {
+        self.0.params()
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.0.encoding()
+    }
+
+    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<M::Model>> {
+        self.0.learn(&mut data.clone(), run)
+    }
+
+    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
+        Ok(Some(Completed::with_notes(self.0.learn(data, run)?.notes)))
+    }
+}
+
 /// What there is to say of a table that was completed.
 #[derive(Clone, Debug, Default)]
 pub struct Completed {

@@ -15,8 +15,8 @@ use crate::pace::{Best, Pace};
 use crate::registry;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::{
-    Completed, Encoded, Encoding, Error, Expect, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
-    ModelFile, ParamSpec, Result, Run, Tensor, Want, load_matrix_model,
+    Encoded, Encoding, Error, Expect, Learnt, MatrixImputer, MatrixModel, MethodSpec, ModelFile, ParamSpec, Result,
+    Run, Tensor, Transductive, TransductiveMethod, Want, load_matrix_model,
 };
 use m3impute_nn::{Matrix, Params};
 use network::Network;
@@ -170,12 +170,12 @@ pub static SPEC: MethodSpec = MethodSpec {
     },
     build: |settings| {
         let params = SPEC.params(settings, MiracleParams::of_preset)?;
-        Ok(Box::new(MatrixImputer::new(&SPEC, Miracle { params }, registry::finish(&SPEC, settings)?)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Transductive(Miracle { params }), registry::finish(&SPEC, settings)?)))
     },
-    load: |file| load_matrix_model::<Miracle>(&SPEC, file),
+    load: |file| load_matrix_model::<Transductive<Miracle>>(&SPEC, file),
 };
 
-impl MatrixMethod for Miracle {
+impl TransductiveMethod for Miracle {
     type Model = FittedMiracle;
     type Params = MiracleParams;
 
@@ -187,17 +187,6 @@ impl MatrixMethod for Miracle {
         encoding(self.params.standardise)
     }
 
-    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedMiracle>> {
-        self.learn(&mut data.clone(), run)
-    }
-
-    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
-        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
-    }
-}
-
-impl Miracle {
-    /// Learns, and completes the table that it learns from.
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiracle>> {
         let p = &self.params;
         let (inputs, rows, held) = split(data, p.held, run);

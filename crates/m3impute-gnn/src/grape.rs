@@ -9,7 +9,7 @@ use crate::peers::Sampling;
 use crate::published::{Discrete, encoding};
 use crate::train::Training;
 use m3impute_core::{
-    Completed, Encoded, Encoding, Finish, Learnt, MatrixImputer, MatrixMethod, MethodSpec, Result, Run,
+    Encoded, Encoding, Finish, Learnt, MatrixImputer, MethodSpec, Result, Run, Transductive, TransductiveMethod,
     load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
@@ -89,9 +89,9 @@ pub static SPEC: MethodSpec = MethodSpec {
         let params = SPEC.params(settings, GrapeParams::of_preset)?;
         let clip = SPEC.preset(settings)? != "paper";
         let finish = settings.finish.over(Finish { clip, ..Finish::default() });
-        Ok(Box::new(MatrixImputer::new(&SPEC, Grape { params }, finish)))
+        Ok(Box::new(MatrixImputer::new(&SPEC, Transductive(Grape { params }), finish)))
     },
-    load: |file| load_matrix_model::<Grape>(&SPEC, file),
+    load: |file| load_matrix_model::<Transductive<Grape>>(&SPEC, file),
 };
 
 /// The shape of the model, with the number of levels of each feature as in [`Architecture::levels`].
@@ -119,7 +119,7 @@ pub fn training(p: &GrapeParams) -> Training {
     }
 }
 
-impl MatrixMethod for Grape {
+impl TransductiveMethod for Grape {
     type Model = FittedGnn;
     type Params = GrapeParams;
 
@@ -131,17 +131,6 @@ impl MatrixMethod for Grape {
         encoding(self.params.discrete)
     }
 
-    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
-        self.learn(&mut data.clone(), run)
-    }
-
-    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
-        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
-    }
-}
-
-impl Grape {
-    /// Trains, and fills the table from the whole graph.
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
         let p = &self.params;
         learn(SPEC.name, architecture(p, levels_of(data)), training(p), data, run)

@@ -26,7 +26,7 @@ use crate::model::{Architecture, Start};
 use crate::peers::Sampling;
 use crate::train::Training;
 use m3impute_core::encode::{Constants, Layout, Scale};
-use m3impute_core::{Completed, Encoded, Encoding, Learnt, MatrixMethod, Result, Run};
+use m3impute_core::{Encoded, Encoding, Learnt, Result, Run, TransductiveMethod};
 use serde::{Deserialize, Serialize};
 
 /// Above so many rows `sampling=auto` takes the published large-table mode.
@@ -138,7 +138,7 @@ pub fn training(p: &PublishedParams, rows: usize) -> Training {
     }
 }
 
-impl MatrixMethod for PublishedM3 {
+impl TransductiveMethod for PublishedM3 {
     type Model = FittedGnn;
     type Params = PublishedParams;
 
@@ -150,17 +150,6 @@ impl MatrixMethod for PublishedM3 {
         encoding(self.params.discrete)
     }
 
-    fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
-        self.learn(&mut data.clone(), run)
-    }
-
-    fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
-        Ok(Some(Completed::with_notes(self.learn(data, run)?.notes)))
-    }
-}
-
-impl PublishedM3 {
-    /// Trains, and fills the table from the whole graph.
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedGnn>> {
         let p = &self.params;
         let large = data.rows > LARGE && p.sampling.is_none() && p.variant.has_peers();

@@ -458,8 +458,8 @@ fn complete_with(
 mod tests {
     use super::*;
     use crate::m3::M3Params;
-    use crate::members::{ColumnMember, FittedFolds, MEMBERS, Member, RowMember};
-    use m3impute_core::{ModelFile, Tensor};
+    use crate::members::{ColumnMember, FittedFolds, MEMBERS, Member, RowMember, Section};
+    use m3impute_core::Tensor;
     use m3impute_gnn::network::{Shape, Training};
     use m3impute_learners::Learner;
     use m3impute_learners::neighbours::NeighboursLearner;
@@ -584,7 +584,7 @@ mod tests {
             Ok(FittedFolds { models, ..FittedFolds::default() })
         }
 
-        fn restore(&self, _: &ModelFile, _: &str, _: &Value, _: &Columns) -> Result<Box<dyn FittedRowMember>> {
+        fn restore(&self, _: &Section<'_>, _: &Columns) -> Result<Box<dyn FittedRowMember>> {
             Ok(Box::new(Oracle))
         }
     }

@@ -11,7 +11,7 @@ use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
-    ModelFile, ParamSpec, Result, Run, Settings, Tensor, ValidationScore, Want, load_matrix_model,
+    ModelFile, ParamSpec, Result, Run, Settings, Tensor, Transductive, ValidationScore, Want, load_matrix_model,
 };
 use m3impute_gnn::params::{DISCRETE, EPOCHS, GNN, KEEP, LAYERS, LEARNING_RATE, WIDTH};
 use m3impute_gnn::{PublishedM3, PublishedParams};
@@ -117,7 +117,7 @@ pub static SPEC: MethodSpec = MethodSpec {
         let finish = settings.finish.over(Finish::default());
         if SPEC.preset(settings)? == PAPER {
             let params = SPEC.params(settings, |_| PublishedParams::default())?;
-            return Ok(Box::new(MatrixImputer::new(&SPEC, PublishedM3::new(params), finish)));
+            return Ok(Box::new(MatrixImputer::new(&SPEC, Transductive(PublishedM3::new(params)), finish)));
         }
         let params = SPEC.params(settings, M3Params::of_preset)?;
         Ok(Box::new(MatrixImputer::new(&SPEC, M3 { params }, finish)))
@@ -125,7 +125,7 @@ pub static SPEC: MethodSpec = MethodSpec {
     load: |file| {
         // Of the two only the published one has epochs.
         if file.header.params.get(EPOCHS.name).is_some() {
-            load_matrix_model::<PublishedM3>(&SPEC, file)
+            load_matrix_model::<Transductive<PublishedM3>>(&SPEC, file)
         } else {
             load_matrix_model::<M3>(&SPEC, file)
         }

@@ -152,17 +152,22 @@ pub trait RowMember: Debug + Sync {
     /// When the run is cancelled, or a loss is not finite.
     fn fit(&self, folds: &[&Fold], needed: &[Predicted], context: Context<'_>) -> Result<FittedFolds>;
 
-    /// Restores what [`FittedRowMember::store`] stored under `prefix`. A file may be hostile: everything is checked.
+    /// Restores what [`FittedRowMember::store`] stored. A file may be hostile: everything is checked.
     ///
     /// # Errors
     /// When something is not there or does not fit.
-    fn restore(
-        &self,
-        file: &ModelFile,
-        prefix: &str,
-        state: &Value,
-        columns: &Columns,
-    ) -> Result<Box<dyn FittedRowMember>>;
+    fn restore(&self, section: &Section<'_>, columns: &Columns) -> Result<Box<dyn FittedRowMember>>;
+}
+
+/// The section of a model file that belongs to a member.
+#[derive(Clone, Copy, Debug)]
+pub struct Section<'a> {
+    /// The file.
+    pub file: &'a ModelFile,
+    /// What the names of its tensors start with.
+    pub prefix: &'a str,
+    /// What is small.
+    pub state: &'a Value,
 }
 
 /// A model for each fold, and notes.

@@ -3,7 +3,7 @@
 use crate::calibrate::Calibration;
 use crate::columns::Columns;
 use crate::layers::{Layer, LayerState};
-use crate::members::{FittedRowMember, MEMBERS, Members};
+use crate::members::{FittedRowMember, MEMBERS, Members, RowMember, Section};
 use crate::predictions::Aggregation;
 use m3impute_core::{Error, ModelFile, Result, Tensor};
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,8 @@ impl StackModel {
         let mut rows = Vec::with_capacity(members.rows.len());
         for member in &members.rows {
             let state = states.get(member.key());
-            let restore = |state| member.restore(file, &format!("{}.", member.key()), state, &columns);
+            let prefix = format!("{}.", member.key());
+            let restore = |state| member.restore(&Section { file, prefix: &prefix, state }, &columns);
             rows.push(state.map(restore).transpose()?);
         }
         let restore = |(l, state): (usize, &LayerState)| {
@@ -173,7 +174,7 @@ impl StackModel {
                 && ensemble.calibration.is_sound(response)
                 && is_initial(ensemble.initial)
         };
-        let needs = |(member, fitted): (&&'static dyn crate::members::RowMember, &Option<_>)| {
+        let needs = |(member, fitted): (&&'static dyn RowMember, &Option<_>)| {
             let needed = member.needs().map(|name| self.members.row(name).is_some_and(|k| self.rows[k].is_some()));
             fitted.is_none() || needed != Some(false)
         };

@@ -4,9 +4,8 @@
 //! learner of others that were searched before them; a learner once chosen gives way only to a higher score than any
 //! before. All of that is as it was.
 
-use super::HyperImputeParams;
+use super::Problem;
 use super::candidates::{self, Candidate, Effort};
-use super::column::Column;
 use super::state::State;
 use m3impute_core::{Encoded, RandomStream, Result, Run};
 use m3impute_learners::{FittedLearner, Response, Stream};
@@ -38,14 +37,8 @@ pub struct Outcome {
 ///
 /// # Errors
 /// When the run is cancelled.
-pub fn iterate(
-    params: &HyperImputeParams,
-    data: &Encoded,
-    columns: &[Column],
-    responses: &[Response],
-    open: &[usize],
-    run: &mut Run,
-) -> Result<Outcome> {
+pub fn iterate(problem: Problem<'_>, run: &Run) -> Result<Outcome> {
+    let Problem { params, data, columns, responses, open } = problem;
     let w = columns.len();
     let mut out = Outcome {
         state: State::start(data, columns),

@@ -5,10 +5,10 @@
 //! compared on rows as they will be met, filled by what was chosen before, and nothing that has seen a hidden cell has a
 //! part in its answer. The sweeps go on until the hidden cells are met no better.
 
-use super::HyperImputeParams;
 use super::candidates::{self, Candidate, Effort};
 use super::column::{Column, error};
 use super::state::State;
+use super::{HyperImputeParams, Problem};
 use crate::heldout::{HeldOut, hold_out};
 use m3impute_core::{Encoded, RandomStream, Result, Run};
 use m3impute_learners::{FittedLearner, Response, Stream};
@@ -81,14 +81,8 @@ impl Trial {
 ///
 /// # Errors
 /// When the run is cancelled.
-pub fn search(
-    params: &HyperImputeParams,
-    data: &Encoded,
-    columns: &[Column],
-    responses: &[Response],
-    open: &[usize],
-    run: &mut Run,
-) -> Result<Found> {
+pub fn search(problem: Problem<'_>, run: &Run) -> Result<Found> {
+    let Problem { params, data, columns, responses, open } = problem;
     let w = columns.len();
     let mut found = Found {
         chosen: vec![(&candidates::EXTRA, None); w],

@@ -5,7 +5,7 @@
 //! values, missing cells by what the networks predict of them. Of each value so many rows are expected; those that are
 //! present are subtracted.
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, RowMember};
+use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
 use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
@@ -73,14 +73,8 @@ impl RowMember for Factorial {
         Ok(FittedFolds { models: folds.iter().zip(needed).map(fit).collect(), ..FittedFolds::default() })
     }
 
-    fn restore(
-        &self,
-        file: &ModelFile,
-        prefix: &str,
-        _: &Value,
-        columns: &Columns,
-    ) -> Result<Box<dyn FittedRowMember>> {
-        Ok(Box::new(Design::restore(file, prefix, columns)?))
+    fn restore(&self, section: &Section<'_>, columns: &Columns) -> Result<Box<dyn FittedRowMember>> {
+        Ok(Box::new(Design::restore(section.file, section.prefix, columns)?))
     }
 }
 

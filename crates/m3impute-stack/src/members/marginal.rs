@@ -1,11 +1,12 @@
 //! The baseline: the median with its spread, or the shares of the classes, whatever the row.
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, Refit, RowMember};
+use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, Refit, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
-use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Error, Result, Run, Tensor};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -35,9 +36,9 @@ impl RowMember for Marginal {
         Ok(FittedFolds { models: folds.iter().map(of).collect(), ..FittedFolds::default() })
     }
 
-    fn restore(&self, _: &ModelFile, _: &str, state: &Value, columns: &Columns) -> Result<Box<dyn FittedRowMember>> {
+    fn restore(&self, section: &Section<'_>, columns: &Columns) -> Result<Box<dyn FittedRowMember>> {
         let of: Vec<Vec<f32>> =
-            serde_json::from_value(state.clone()).map_err(|e| Error::damaged(format!("the baseline: {e}")))?;
+            Vec::deserialize(section.state).map_err(|e| Error::damaged(format!("the baseline: {e}")))?;
         let fits = of.len() == columns.len()
             && of.iter().zip(&columns.responses).all(|(p, r)| p.len() == r.width() && p.iter().all(|v| v.is_finite()));
         if fits { Ok(Box::new(FittedMarginal(of))) } else { Err(Error::damaged("the baseline")) }

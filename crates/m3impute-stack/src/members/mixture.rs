@@ -3,10 +3,10 @@
 //! Nothing that is filled misleads it; with a few hundred rows, and where rows fall into groups, it is hard to beat. There
 //! are two: one takes numbers as they are, the other by their normal scores (a Gaussian copula).
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, RowMember};
+use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
-use m3impute_core::{Error, ModelFile, Result, Run, Tensor, sample_rows};
+use m3impute_core::{Error, Result, Run, Tensor, sample_rows};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
 use m3impute_learners::mixture::{Conditional, Mixture};
@@ -165,13 +165,8 @@ impl RowMember for Mixtures {
         Ok(FittedFolds { models, ..FittedFolds::default() })
     }
 
-    fn restore(
-        &self,
-        file: &ModelFile,
-        prefix: &str,
-        state: &Value,
-        columns: &Columns,
-    ) -> Result<Box<dyn FittedRowMember>> {
+    fn restore(&self, section: &Section<'_>, columns: &Columns) -> Result<Box<dyn FittedRowMember>> {
+        let Section { file, prefix, state } = *section;
         let scales: Vec<Monotone> =
             Vec::deserialize(state).map_err(|e| Error::damaged(format!("the mixture `{}`: {e}", self.key)))?;
         let sound = |(scale, response): (&Monotone, &Response)| scale.is_sound(response);

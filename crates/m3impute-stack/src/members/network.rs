@@ -1,9 +1,9 @@
 //! The graph network of [`m3impute_gnn::network`]: one a fold, which are averaged.
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, Refit, RowMember};
+use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, Refit, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
-use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
+use m3impute_core::{Error, Result, Run, Tensor};
 use m3impute_gnn::network::bag::{self, TrainedNetwork};
 use m3impute_gnn::network::{ColumnInput, Grid, Shape};
 use serde::{Deserialize, Serialize};
@@ -75,13 +75,8 @@ impl RowMember for Network {
         Ok(FittedFolds { models: networks.chunks(1).map(fitted).collect(), bagged: fitted(&networks), notes })
     }
 
-    fn restore(
-        &self,
-        file: &ModelFile,
-        prefix: &str,
-        state: &Value,
-        columns: &Columns,
-    ) -> Result<Box<dyn FittedRowMember>> {
+    fn restore(&self, section: &Section<'_>, columns: &Columns) -> Result<Box<dyn FittedRowMember>> {
+        let Section { file, prefix, state } = *section;
         let State { shape, inputs, networks } =
             State::deserialize(state).map_err(|e| Error::damaged(format!("the networks: {e}")))?;
         let fits = inputs.iter().map(|input| &input.response).eq(&columns.responses);
