@@ -44,7 +44,7 @@ def write_page(rows, path, title):
              "Mean absolute error (MAE) x10 on the hidden cells of the published masks, columns scaled by their complete range,",
              "as in the paper; filled values are not rounded. The methods see observed cells only. Seed 0. The smallest error of",
              "this project is bold. The last two columns are published figures: M3-Impute, and the best of all published methods.",
-             f"Rows with seconds and commits: `{path.stem}.csv`.", "", "```console", *wrapped(f"$ {command}"), "```", "",
+             f"Rows with seconds and commits: `{path.stem}.csv`.", "", "```text", *wrapped(command), "```", "",
              "| table, mask | " + " | ".join(f"{m} ({p})" for m, p in methods) + " | published M3 | best published |",
              "| --- |" + " --- |" * (len(methods) + 2)]
     for table, mask in dict.fromkeys((r["table"], r["mask"]) for r in rows):

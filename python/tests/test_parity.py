@@ -11,7 +11,7 @@ import pytest
 import m3impute
 
 #: Methods that train for long get so many steps: parity does not need a good model.
-SHORT = {"epochs": 3, "width": 8, "trees": 10, "nets": 1, "steps": 20, "stages": 1}
+SHORT = {"epochs": 3, "width": 8, "trees": 10, "folds": 1, "steps": 20, "stack_layers": 1}
 
 #: Every preset of every method, with the parameters of it that are cut short.
 CASES = [

@@ -87,7 +87,7 @@ def test_clone_pickle_joblib_and_copies_fill_alike(numbers, tmp_path):
 def test_rows_are_filled_one_by_one(method, mixed):
     # The checks of scikit-learn hold no missing value, so they cannot see this.
     known = next(spec["presets"][0]["params"] or {} for spec in m3impute.methods() if spec["name"] == method)
-    short = {"epochs": 2, "width": 8, "trees": 5, "nets": 1, "steps": 20, "stages": 1}
+    short = {"epochs": 2, "width": 8, "trees": 5, "folds": 1, "steps": 20, "stack_layers": 1}
     params = {name: value for name, value in short.items() if name in known}
     imputer = Imputer(method, params=params).fit(mixed)
     with warnings.catch_warnings():

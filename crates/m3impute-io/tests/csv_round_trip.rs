@@ -1,7 +1,9 @@
 //! Every cell that was not missing comes back byte for byte.
 
 use m3impute_core::{Kind, Observed, Table};
-use m3impute_io::{Change, Document, DocumentWriter, Encoding, Format, Input, ReadOptions, open_chunks, read};
+use m3impute_io::{
+    Change, Document, DocumentWriter, Encoding, Format, Infinities, Input, ReadOptions, open_chunks, read,
+};
 use proptest::prelude::*;
 
 fn input(bytes: impl Into<Vec<u8>>) -> Input {
@@ -203,7 +205,7 @@ fn table() -> impl Strategy<Value = (String, u8)> {
 proptest! {
     #[test]
     fn nothing_filled_is_the_same_bytes((text, delimiter) in table()) {
-        let options = ReadOptions { delimiter: Some(delimiter), ..ReadOptions::default() };
+        let options = ReadOptions { delimiter: Some(delimiter), infinities: Infinities::Missing, ..ReadOptions::default() };
         let Ok(document) = read(&input(text.as_bytes()), &options) else { return Err(TestCaseError::fail(text)) };
         prop_assert_eq!(written(&document, Change::Fill(document.table())), text.as_bytes());
         let observed = Observed::all(document.table().rows(), document.table().cols());
@@ -212,7 +214,7 @@ proptest! {
 
     #[test]
     fn only_holes_differ_once_filled((text, delimiter) in table()) {
-        let options = ReadOptions { delimiter: Some(delimiter), ..ReadOptions::default() };
+        let options = ReadOptions { delimiter: Some(delimiter), infinities: Infinities::Missing, ..ReadOptions::default() };
         let before = read(&input(text.as_bytes()), &options).unwrap();
         let bytes = written(&before, Change::Fill(&filled(before.table())));
         // Read again as before, the observed cells are the same and no missing cell that could be filled is left.
@@ -235,7 +237,7 @@ proptest! {
 
     #[test]
     fn chunks_write_what_the_whole_writes((text, delimiter) in table(), rows in 1usize..5) {
-        let options = ReadOptions { delimiter: Some(delimiter), ..ReadOptions::default() };
+        let options = ReadOptions { delimiter: Some(delimiter), infinities: Infinities::Missing, ..ReadOptions::default() };
         let whole = read(&input(text.as_bytes()), &options).unwrap();
         let expected = written(&whole, Change::Fill(&filled(whole.table())));
         let schema = whole.table().schema();

@@ -79,7 +79,7 @@ impl Predictors {
 /// use m3impute_learners::ridge::penalised;
 /// // Sums of squares 2 and penalty 2: half of the slope stays.
 /// let line = penalised(&[-1.0, 0.0, 1.0], &[1.0, 5.0, 9.0], 2.0);
-/// assert!((line.weights[0] - 2.0).abs() < 1e-9 && (line.shift - 5.0).abs() < 1e-9);
+/// assert!((line.weights[0] - 2.0).abs() < 1e-9 && (line.intercept - 5.0).abs() < 1e-9);
 /// ```
 pub fn penalised(x: &[f64], y: &[f64], penalty: f64) -> Linear {
     let n = y.len().max(1) as f64;

@@ -4,8 +4,18 @@ use crate::program::{Folder, penguins};
 
 /// A training short enough for a test.
 const QUICK: [&str; 12] = [
-    "--method", "m3", "--param", "steps=20", "--param", "width=8", "--param", "nets=2", "--param", "stages=1",
-    "--param", "trees=3",
+    "--method",
+    "m3",
+    "--param",
+    "steps=20",
+    "--param",
+    "width=8",
+    "--param",
+    "folds=2",
+    "--param",
+    "stack_layers=1",
+    "--param",
+    "trees=3",
 ];
 
 fn with_quick<'a>(arguments: &[&'a str]) -> Vec<&'a str> {

@@ -54,6 +54,7 @@ pub fn defaults_are_values_that_are_allowed(spec: &'static MethodSpec) {
             let text = match value {
                 Value::Null => "auto".to_owned(),
                 Value::String(word) => word.clone(),
+                Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
                 other => other.to_string(),
             };
             ensure!(expects.parse(&text).is_some(), spec, "`{name}` is {text} in `{preset}`: expected {expects}");
