@@ -237,7 +237,7 @@ fn every_method_has_a_page_of_its_own_and_only_the_default_is_called_so() {
         let page = if ["mean", "median", "mode"].contains(&spec.name) { "simple" } else { spec.name };
         let line = list.lines().find(|line| line.starts_with('|') && line.contains(&format!("({page}.md)")));
         let line = line.unwrap_or_else(|| panic!("docs/methods/README.md does not list `{}`", spec.name));
-        assert_eq!(line.contains("the default"), spec.name == DEFAULT_METHOD, "{line}");
+        assert_eq!(line.contains("(default)"), spec.name == DEFAULT_METHOD, "{line}");
         let own = std::fs::read_to_string(docs(&format!("methods/{page}.md"))).unwrap_or_default();
         let link = format!("../reference/methods.md#{}", spec.name);
         assert!(own.contains(&link), "docs/methods/{page}.md has no link to {link}");

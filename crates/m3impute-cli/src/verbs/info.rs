@@ -40,7 +40,7 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
             .iter()
             .map(|(k, v)| format!("{k}={}", if v.is_null() { "auto".into() } else { v.to_string() }))
             .collect();
-        line(format!("parameters   {}", said.join(" ").replace('"', "")));
+        line(format!("parameters   {}", said.join(" ").replace(['"', '[', ']'], "")));
     }
     if fitted.has_distributions() {
         line("predicts     a distribution for every missing cell (--interval, --probabilities, --draws)".to_owned());
