@@ -188,6 +188,9 @@ pub struct HyperImpute {
     pub params: HyperImputeParams,
 }
 
+/// The learner of each feature; none where nothing was learnt. // [w]
+type OfFeatures = Vec<Option<Box<dyn FittedLearner>>>;
+
 /// What is kept of learning: the completed table alone, or a model for new rows, which costs more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
@@ -288,9 +291,9 @@ impl HyperImpute {
         open: &[usize],
         found: &Found,
         run: &mut Run,
-    ) -> Result<(State, Vec<Option<Box<dyn FittedLearner>>>, Vec<String>)> {
+    ) -> Result<(State, OfFeatures, Vec<String>)> {
         let mut state = State::start(data, columns);
-        let mut learners: Vec<Option<Box<dyn FittedLearner>>> = columns.iter().map(|_| None).collect();
+        let mut learners: OfFeatures = columns.iter().map(|_| None).collect();
         let mut notes = Vec::new();
         'sweeps: for sweep in 0..found.sweeps {
             for (at, &f) in open.iter().enumerate() {

@@ -20,8 +20,6 @@ pub struct Verbosity {
     color_err: bool,
 }
 
-/// The name that the module `uncertainty` uses.
-
 impl Verbosity {
     pub fn of(args: VerbosityArgs) -> Verbosity {
         let when = |when: When, terminal: bool| match when {

@@ -1,6 +1,6 @@
 //! Drawings as SVG: shapes for charts inside a page and for figures in files of their own.
 //!
-//! Text gets in escaped, through [`html!`]; places are written to a tenth of a pixel.
+//! Text gets in escaped, through `html!`; places are written to a tenth of a pixel.
 
 use crate::html::{Html, html};
 
