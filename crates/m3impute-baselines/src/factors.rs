@@ -196,7 +196,7 @@ impl Factors {
         self.kept.len()
     }
 
-    /// `P`. // [w, w]
+    /// `P`, `[w, w]`.
     fn smoother(&self) -> Vec<f64> {
         let w = self.centre.len();
         let mut scaled = self.directions.clone(); // [r, w]

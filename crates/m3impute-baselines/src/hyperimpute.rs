@@ -188,7 +188,7 @@ pub struct HyperImpute {
     pub params: HyperImputeParams,
 }
 
-/// The learner of each feature; none where nothing was learnt. // [w]
+/// The learner of each feature; none where nothing was learnt, `[w]`.
 type OfFeatures = Vec<Option<Box<dyn FittedLearner>>>;
 
 /// What is kept of learning: the completed table alone, or a model for new rows, which costs more.
@@ -204,7 +204,7 @@ struct Problem<'a> {
     params: &'a HyperImputeParams,
     data: &'a Encoded,
     columns: &'a [Column],
-    /// What is predicted of each feature. // [w]
+    /// What is predicted of each feature, `[w]`.
     responses: &'a [Response],
     /// The features with missing cells, in the order in which they are filled.
     open: &'a [usize],

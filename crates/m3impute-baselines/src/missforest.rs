@@ -219,9 +219,9 @@ const TUNE_TREES: usize = 30;
 struct Sweeps<'a> {
     params: &'a MissForestParams,
     features: Vec<UnitFeature>, // [w]
-    /// What numbers were divided by, and what was subtracted before. // [w]
+    /// What numbers were divided by, and what was subtracted before, `[w]`.
     scales: Vec<(f64, f64)>,
-    /// The rows in which a feature is observed, and in which it is not. // [w]
+    /// The rows in which a feature is observed, and in which it is not, `[w]`.
     shown: Vec<Vec<u32>>,
     holes: Vec<Vec<u32>>,
     /// Features with holes, those with the fewest first; after them the complete ones.
@@ -229,7 +229,7 @@ struct Sweeps<'a> {
     frame: Frame,
     /// What is chosen for each feature: features a cut, and rows a leaf.
     chosen: Vec<Option<(usize, usize)>>, // [w]
-    /// Whether a feature's holes hold a forest's answers. // [w]
+    /// Whether a feature's holes hold a forest's answers, `[w]`.
     answered: Vec<bool>,
     forests: Vec<Option<Forest>>, // [w]
     notes: Vec<String>,

@@ -25,7 +25,7 @@ pub enum Distributions {
     Shares {
         /// The values, rising where they have an order; places in [`ColumnDistributions::levels`] where they are levels.
         values: Vec<f64>,
-        /// The probability of each, cell by cell. // [cells, values]
+        /// The probability of each, cell by cell, `[cells, values]`.
         shares: Vec<f32>,
     },
 }

@@ -112,9 +112,9 @@ pub struct Encoded {
     pub rows: usize,
     /// What the columns of `x` are.
     pub features: Arc<[Feature]>,
-    /// The numbers. // [n, w]
+    /// The numbers, `[n, w]`.
     pub x: Vec<f64>,
-    /// Which of them are observed. // [n, w]
+    /// Which of them are observed, `[n, w]`.
     pub observed: Vec<bool>,
 }
 
@@ -164,7 +164,7 @@ pub struct Encoder {
     features: Vec<Feature>,
     known: Vec<Known>,
     /// The distinct observed values of each feature, rising, where numbers are scaled for 32-bit floats. In a model file
-    /// they are tensors. // [w]
+    /// they are tensors, `[w]`.
     #[serde(skip)]
     values: Vec<Vec<f64>>,
 }

@@ -1,7 +1,7 @@
 //! The graph network of the stack: the paper's ideas in a form that learns fast, on batches of rows.
 //!
 //! A table becomes a [`Grid`]; values enter as [`ColumnInput`]s; [`GraphNetwork`] passes messages between the cells of a
-//! row and the row, and predicts cells that are dropped ([`mod@train`]). [`bag`] trains a network on each fold and
+//! row and the row, and predicts cells that are dropped ([`Trainer`]). [`bag`] trains a network on each fold and
 //! averages what they predict.
 
 pub mod bag;

@@ -116,7 +116,7 @@ pub struct Boosting {
     classes: usize,
     /// The answer of each output before the first round. Two classes have one output, more have one each.
     base: Vec<f32>,
-    /// Where in an order the levels of a feature stand; empty for numbers. // [w]
+    /// Where in an order the levels of a feature stand; empty for numbers, `[w]`.
     orders: Vec<Vec<f32>>,
     /// Where each tree's nodes start: round by round, output by output.
     roots: Vec<u32>,

@@ -33,12 +33,12 @@ pub enum Scaling {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesignMatrix {
     learnt: usize,
-    /// 0 for numbers. // [w]
+    /// 0 for numbers, `[w]`.
     levels: Vec<usize>,
-    /// How many levels have a flag. // [w]
+    /// How many levels have a flag, `[w]`.
     flags: Vec<usize>,
     centres: Vec<f32>, // [w]
-    /// What a number's distance from its centre is multiplied by; 0 where all are the same. // [w]
+    /// What a number's distance from its centre is multiplied by; 0 where all are the same, `[w]`.
     factors: Vec<f32>,
 }
 

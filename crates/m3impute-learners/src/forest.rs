@@ -58,7 +58,7 @@ pub struct Forest {
     /// The number of levels of what is learnt; 0 for numbers.
     pub(crate) levels: usize,
     pub(crate) aggregate: Aggregate,
-    /// Where in an order the levels of a feature stand; empty for numbers. // [w]
+    /// Where in an order the levels of a feature stand; empty for numbers, `[w]`.
     pub(crate) orders: Vec<Vec<f32>>,
     /// Where each tree's nodes start.
     pub(crate) roots: Vec<u32>,

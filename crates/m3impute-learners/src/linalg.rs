@@ -127,9 +127,9 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// Eigenvalues, the largest first, and their eigenvectors: vector `i` is row `i`.
 #[derive(Clone, Debug)]
 pub struct Eigen {
-    /// The values, falling. // [w]
+    /// The values, falling, `[w]`.
     pub values: Vec<f64>,
-    /// A vector a row. // [w, w]
+    /// A vector a row, `[w, w]`.
     pub vectors: Vec<f64>,
 }
 

@@ -71,7 +71,7 @@ impl Learner for RegressionLearner {
     }
 }
 
-/// The points of some rows, each with a one behind it. // [rows, p + 1]
+/// The points of some rows, each with a one behind it, `[rows, p + 1]`.
 fn with_intercepts(design: &DesignMatrix, x: &[f32], rows: &[u32]) -> Vec<f64> {
     let (points, p) = (design.points_f64(x, rows), design.width());
     (0..rows.len()).flat_map(|k| points[k * p..(k + 1) * p].iter().copied().chain([1.0])).collect()

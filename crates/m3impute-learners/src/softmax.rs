@@ -10,7 +10,7 @@ use crate::linalg::{cholesky, cross, gram, product, solve_cholesky};
 /// Softmax regression: the weights of each predictor for each level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Softmax {
-    /// The weights. // [p, c]
+    /// The weights, `[p, c]`.
     pub weights: Vec<f64>,
     /// How many levels.
     pub levels: usize,
@@ -96,7 +96,7 @@ pub fn softmax(scores: &mut [f64]) -> f64 {
     highest + sum.ln()
 }
 
-/// The penalised negative log-likelihood, and its slope. // [p, c]
+/// The penalised negative log-likelihood, and its slope, `[p, c]`.
 fn slope(x: &[f64], level: &[u32], weights: &[f64], c: usize, penalty: f64) -> (f64, Vec<f64>) {
     let p = weights.len() / c;
     let mut rest = product(x, weights, p, c); // [n, c]: scores, then chances less what is

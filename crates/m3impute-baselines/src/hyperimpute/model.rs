@@ -15,9 +15,9 @@ pub struct Learners {
     pub(super) rounds: usize,
     pub(super) columns: Vec<Column>, // [w]
     pub(super) order: Vec<usize>,
-    /// What is predicted of each feature. // [w]
+    /// What is predicted of each feature, `[w]`.
     pub(super) responses: Vec<Response>,
-    /// None for features that there was no time for. // [w]
+    /// None for features that there was no time for, `[w]`.
     pub(super) learners: Vec<Option<Box<dyn FittedLearner>>>,
 }
 

@@ -25,7 +25,7 @@ const SETTLED_AFTER: usize = 10;
 /// What the iterations came to.
 pub struct Outcome {
     pub state: State,
-    /// What filled each feature last. // [w]
+    /// What filled each feature last, `[w]`.
     pub learners: Vec<Option<Box<dyn FittedLearner>>>,
     pub chosen: Vec<Option<&'static Candidate>>,
     /// The order of the last iteration.

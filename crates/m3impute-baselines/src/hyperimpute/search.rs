@@ -35,9 +35,9 @@ const SEARCH_FROM: usize = 20;
 /// What the search found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The recipe of each feature, with the rounds that boosting takes. // [w]
+    /// The recipe of each feature, with the rounds that boosting takes, `[w]`.
     pub chosen: Vec<(&'static Candidate, Option<usize>)>,
-    /// The error of each feature on hidden cells, by what it was chosen: none where it was not searched. // [w]
+    /// The error of each feature on hidden cells, by what it was chosen: none where it was not searched, `[w]`.
     pub errors: Vec<Option<f64>>,
     /// How often the columns are gone through.
     pub sweeps: usize,
@@ -48,7 +48,7 @@ pub struct Found {
 /// A chain that does not see some observed cells.
 struct Chain {
     state: State,
-    /// The rows of each feature whose observed cell it does not see, and what they hold. // [w]
+    /// The rows of each feature whose observed cell it does not see, and what they hold, `[w]`.
     hidden: Vec<Vec<(u32, f32)>>,
 }
 

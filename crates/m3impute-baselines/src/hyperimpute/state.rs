@@ -9,9 +9,9 @@ use m3impute_learners::{FittedLearner, Response, Task};
 #[derive(Clone, Debug)]
 pub struct State {
     frame: Frame,
-    /// The rows in which a feature is observed, and in which it is not. // [w]
+    /// The rows in which a feature is observed, and in which it is not, `[w]`.
     pub shown: Vec<Vec<u32>>,
-    /// See `shown`. // [w]
+    /// See `shown`, `[w]`.
     pub holes: Vec<Vec<u32>>,
 }
 

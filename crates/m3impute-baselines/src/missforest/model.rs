@@ -14,7 +14,7 @@ pub struct Forests {
     rounds: usize,
     features: Vec<UnitFeature>, // [w]
     order: Vec<usize>,
-    /// None for features that there was no time for. // [w]
+    /// None for features that there was no time for, `[w]`.
     forests: Vec<Option<Forest>>,
 }
 

@@ -17,7 +17,7 @@ struct Binned {
     /// 0 for numbers.
     levels: usize,
     bins: Bins,
-    /// The bin of each row; as many as there are bins where it is missing. // [n]
+    /// The bin of each row; as many as there are bins where it is missing, `[n]`.
     codes: Vec<u8>,
     /// The levels as they are, which each task puts in its own order; empty for numbers.
     raw: Vec<f32>,
@@ -83,13 +83,13 @@ pub struct BoostingTask<'a> {
 
 /// The features of a task: levels have an order, and the one that is learnt is gone.
 pub(super) struct Prepared<'a> {
-    /// The place of each feature in a row. // [p]
+    /// The place of each feature in a row, `[p]`.
     pub features: Vec<u32>,
     pub codes: Vec<Cow<'a, [u8]>>,
     pub bins: Vec<Cow<'a, Bins>>,
-    /// Where the bins of each feature start in a histogram, and the end of the last. // [p + 1]
+    /// Where the bins of each feature start in a histogram, and the end of the last, `[p + 1]`.
     pub offsets: Vec<usize>,
-    /// Where in an order the levels of a feature stand; empty for numbers. // [w]
+    /// Where in an order the levels of a feature stand; empty for numbers, `[w]`.
     pub orders: Vec<Vec<f32>>,
 }
 
