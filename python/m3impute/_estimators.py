@@ -155,7 +155,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         if return_interval is not None:
             if not 0 < return_interval < 1:
                 raise UsageError(f"return_interval: expected a level between 0 and 1, got {return_interval!r}")
-            filled, lower, upper = self._believed(X, level=float(return_interval))
+            filled, lower, upper = self._predicted(X, level=float(return_interval))
             return filled, lower, upper
         frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
@@ -197,7 +197,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         """
         if not isinstance(n, Integral) or n < 1:
             raise UsageError(f"n: expected a number of tables, at least 1, got {n!r}")
-        return self._believed(X, draws=int(n))
+        return self._predicted(X, draws=int(n))
 
     def probabilities(self, X: Any) -> dict[Hashable, Any]:
         """The probabilities of the levels that may stand in the holes of new rows.
@@ -250,11 +250,12 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
     def _columns(self, frame: Frame) -> tuple[list[tuple[str, _native.Column]], str]:
         return list(zip(self._names, frame.columns(), strict=True)), str(self.infinities)
 
-    def _believed(self, X: Any, level: float | None = None, draws: int = 0) -> list[Any]:
+    def _predicted(self, X: Any, level: float | None = None, draws: int = 0) -> list[Any]:
         """The filled rows and the ends of their intervals, or so many draws."""
         frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
-            tables, notes = self.model_.believe(*self._columns(frame), _requests.run(self, listen), level, draws)
+            run = _requests.run(self, listen)
+            tables, notes = self.model_.predict_distributions(*self._columns(frame), run, level, draws)
         self._warn(notes, tables[0])
         return [self._given(X, frame, changed) for changed in tables]
 

@@ -90,7 +90,7 @@ class Model:
     def transform(
         self, columns: Sequence[tuple[str, Column]], infinite: str, run: _RunRequest
     ) -> tuple[Changed, list[tuple[str, str, str | None]]]: ...
-    def believe(
+    def predict_distributions(
         self,
         columns: Sequence[tuple[str, Column]],
         infinite: str,

@@ -226,7 +226,7 @@ def test_options_do_what_they_say():
     filled = m3impute.impute(frame, "mean", missing_values={"x": -99}, bounds={"x": (2.5, None)}, only=["x"])
     assert filled["x"].tolist() == [1.0, 2.5, 3.0, 2.5] and filled["y"].isna().sum() == 1
     assert m3impute.describe(frame, kinds={"zip": "categorical"}).columns[0]["kind"] == "categorical"
-    with pytest.warns(m3impute.DataWarning, match="stands once: the only negative value; does it mean missing"):
+    with pytest.warns(m3impute.DataWarning, match="occurs once: the only negative value; does it mean missing"):
         m3impute.impute(frame, "mean")
 
 

@@ -35,9 +35,9 @@ impl Model {
         py.detach(|| document_as_in(vec![batch], &options, &self.reading, self.fitted.schema())).map_err(io)
     }
 
-    fn believed(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, PredictiveDistributions)> {
-        let believed = self.fitted.predict_distributions(rows, run)?;
-        believed.ok_or_else(|| Error::Request {
+    fn predicted(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, PredictiveDistributions)> {
+        let found = self.fitted.predict_distributions(rows, run)?;
+        found.ok_or_else(|| Error::Request {
             what: "method".to_owned(),
             expected: "one that has distributions, such as `m3`".to_owned(),
             got: self.card["method"].as_str().unwrap_or_default().to_owned(),
@@ -127,7 +127,7 @@ impl Model {
         let rows = document.table();
         let (imputation, tables) = watched(py, run.progress.as_ref(), |cancel, send| {
             let mut run = run.run(cancel, send)?;
-            let (imputation, distributions) = self.believed(rows, &mut run)?;
+            let (imputation, distributions) = self.predicted(rows, &mut run)?;
             let tables: Vec<Table> = match level {
                 Some(level) => distributions.ends(&imputation.table, level).into(),
                 None => (1..=draws).map(|n| distributions.draw_rows(rows, &imputation.table, &run, n)).collect(),
@@ -153,7 +153,7 @@ impl Model {
     ) -> PyResult<Vec<(String, Bound<'py, PyBytes>, Vec<String>, Bound<'py, PyBytes>)>> {
         let document = self.document(py, &columns, infinite)?;
         let (_, distributions) = watched(py, run.progress.as_ref(), |cancel, send| {
-            self.believed(document.table(), &mut run.run(cancel, send)?)
+            self.predicted(document.table(), &mut run.run(cancel, send)?)
         })?;
         let mut all = Vec::new();
         for column in &distributions.columns {
