@@ -18,13 +18,10 @@ TABLES = ("yacht,wine,concrete,housing,energy,naval,kin8nm,power,blood,breast,di
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", type=Path, default=tables.SHARED, help="folder with `datasets` and `masks`")
+    p = tables.arguments(__doc__)
     p.add_argument("--tables", default=TABLES, help="comma-separated names of tables")
-    p.add_argument("--mask", default="mcar30", help="mask that hides cells")
     p.add_argument("--level", default="0.9", help="nominal coverage")
     p.add_argument("--flags", default="", help="further options of `m3impute impute`, such as --preset fast")
-    p.add_argument("--program", type=Path, default=tables.PROGRAM, help="the command line, m3impute")
     a = p.parse_args()
     print("table,mask,flags,level,cells,covered,width,mae10,seconds")
     for name in a.tables.split(","):

@@ -15,13 +15,10 @@ import tables
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", type=Path, default=tables.SHARED, help="folder with `datasets` and `masks`")
+    p = tables.arguments(__doc__)
     p.add_argument("--tables", default="concrete,naval,power", help="comma-separated names of tables")
-    p.add_argument("--mask", default="mcar30", help="mask that hides cells")
     p.add_argument("--method", default="m3")
     p.add_argument("--flags", default="", help="further options of `m3impute fit`, such as --preset fast")
-    p.add_argument("--program", type=Path, default=tables.PROGRAM, help="the command line, m3impute")
     a = p.parse_args()
     print("table,mask,method,flags,fitted_rows,new_rows,ratio,fit_seconds")
     for name in a.tables.split(","):

@@ -4,6 +4,7 @@ The benchmark folder (`../shared` by default) holds `datasets/NAME.csv`, complet
 that is not used, `datasets/real/NAME.csv`, tables with missing values of their own, and `masks/NAME.MASK.txt`, one line
 a row and one digit a cell: 1 = observed, 0 = hidden. Only the standard library is used.
 """
+import argparse
 import csv, random, subprocess, time
 from pathlib import Path
 
@@ -106,3 +107,12 @@ def append_result(path, row):
         if f.tell() == 0:
             out.writeheader()
         out.writerow(row)
+
+
+def arguments(doc):
+    """A parser with the options that the benchmarks on tables and masks share."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=SHARED, help="folder with `datasets` and `masks`")
+    parser.add_argument("--mask", default="mcar30", help="mask that hides cells")
+    parser.add_argument("--program", type=Path, default=PROGRAM, help="the command line, m3impute")
+    return parser
