@@ -11,6 +11,7 @@ mod inputs;
 mod learn;
 mod learner;
 
+use super::blocks::in_blocks;
 use super::softmax::softmax;
 use super::tree::LEAF;
 use grow::Grown;
@@ -20,7 +21,6 @@ use learn::{Learning, parted, sigmoid};
 pub use learner::{BoostedModel, BoostingLearner};
 use m3impute_core::{RandomStream, Result, Run};
 use rand::Rng;
-use rayon::prelude::*;
 
 /// Rows that are answered together.
 const BLOCK: usize = 256;
@@ -216,16 +216,7 @@ impl Boosting {
         width: usize,
         say: impl Fn(&mut [f64], &mut [f32]) + Sync,
     ) -> Result<Vec<f32>> {
-        let mut answers = vec![0.0; rows.len() * width]; // [rows, width]
-        for (answers, rows) in answers.chunks_mut(32 * BLOCK * width).zip(rows.chunks(32 * BLOCK)) {
-            run.check()?;
-            run.install(|| {
-                answers.par_chunks_mut(BLOCK * width).zip(rows.par_chunks(BLOCK)).for_each(|(answers, rows)| {
-                    self.each_row_of_block(x, rows, answers.chunks_exact_mut(width), &say);
-                });
-            });
-        }
-        Ok(answers)
+        in_blocks(rows, BLOCK, width, run, |rows, answers| self.each_row_of_block(x, rows, answers, &say))
     }
 
     fn each_row_of_block<'a>(

@@ -9,6 +9,7 @@ mod leaves;
 mod level_order;
 
 use super::binning::Bins;
+use super::blocks::in_blocks;
 use super::tree::{Candidate, Growth, LEAF, Node, Scratch, Target, Tree, grow};
 pub use frame::Frame;
 use frame::binned_values;
@@ -272,16 +273,9 @@ impl Forest {
         width: usize,
         say: impl Fn(&mut Pool, &mut dyn Iterator<Item = (f32, f32)>, &mut [f32]) + Sync,
     ) -> Result<Vec<f32>> {
-        let mut answers = vec![0.0; rows.len() * width];
-        for (answers, rows) in answers.chunks_mut(32 * BLOCK * width).zip(rows.chunks(32 * BLOCK)) {
-            run.check()?;
-            run.install(|| {
-                answers.par_chunks_mut(BLOCK * width).zip(rows.par_chunks(BLOCK)).for_each(|(answers, rows)| {
-                    self.each_row_of_block(x, rows, &mut Pool::default(), answers.chunks_exact_mut(width), &say);
-                });
-            });
-        }
-        Ok(answers)
+        in_blocks(rows, BLOCK, width, run, |rows, answers| {
+            self.each_row_of_block(x, rows, &mut Pool::default(), answers, &say);
+        })
     }
 
     fn each_row_of_block<'a>(

@@ -4,6 +4,7 @@
 //! nothing of missing cells, folds or ensembles.
 
 pub mod binning;
+mod blocks;
 pub mod boosting;
 pub mod design_matrix;
 pub mod forest;

@@ -369,12 +369,11 @@ impl Fitting<'_> {
         let all = candidates(&self.members, layers.len());
         let pairs: Vec<(&Response, &OutOfFold)> = columns.responses.iter().zip(&self.cells).collect();
         let selections = run.install(|| select(&pairs, BASELINE, |f| self.unproven_weights(f, layers, &all)));
-        let whole = Fold::all(self.grid.clone());
         let mut ensembles = Vec::with_capacity(columns.len());
         for (f, selection) in selections.into_iter().enumerate() {
             let (response, cells) = pairs[f];
             let predicted = cells.ensemble(response, selection.aggregation, &selection.weights);
-            let prior = crate::members::marginal_of(&whole.grid, f, response);
+            let prior = crate::members::marginal_of(self.grid, f, response);
             let errors = cells.measured(response, &selection.predicted, Response::error);
             ensembles.push(ColumnEnsemble {
                 initial: initial[f],
@@ -403,6 +402,7 @@ impl Fitting<'_> {
                 self.rows[needed].all.as_deref().filter(|_| weights.any(|(w, c)| *w > 0.0 && is_own(c)))
             {
                 let needed = self.predict_classes(other, self.grid)?;
+                let whole = Fold::all(self.grid.clone());
                 self.rows[k].all = member.fit(&[&whole], &[needed], self.context)?.models.pop().flatten();
             }
         }
