@@ -28,10 +28,12 @@ SETTINGS = {
     # The member `factorial` builds on `network`: without the networks it has no effect either.
     **{f"without {left_out}": ["members=" + ",".join(m for m in MEMBERS if m != left_out)] for left_out in MEMBERS},
     "dropout=0": ["dropout=0"],
+    "pairwise=false": ["pairwise=false"],
+    "random_keep=false": ["random_keep=false"],
     "sweeps=0": ["sweeps=0"],
     "stack_layers=0": ["stack_layers=0"],
 }
-TABLES = "yacht,concrete,housing,energy,diabetes,blood,iris,raisin"
+TABLES = "yacht,concrete,housing,energy,diabetes,blood,iris,raisin,breast,cmc,german,yeast"
 
 
 def run(a, preset, table, seed, setting, commit):

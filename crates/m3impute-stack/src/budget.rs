@@ -36,6 +36,9 @@ pub const KERNEL_ROWS: usize = 5000;
 /// Landmarks of a kernel regression: more cost more and were no better.
 pub const KERNEL_LANDMARKS: usize = 100;
 
+/// The share of its observed cells that a row shows in training lies between these.
+const KEEP: (f32, f32) = (0.3, 0.9);
+
 /// How much work a table gets.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
@@ -68,7 +71,7 @@ impl Budget {
         let batch = params.batch.min((BATCH_CELLS / m).max(16));
         // Networks of a small table cost little and differ much: more of them are steadier.
         let folds = if cells < TINY { params.folds.min(2) } else { params.folds * (SMALL / cells).clamp(1, 4) };
-        let shape = Shape { width, layers: params.layers, pairwise: true };
+        let shape = Shape { width, layers: params.layers, pairwise: params.pairwise };
         // Arithmetic in proportion to what was asked for: the presets differ in width and number.
         let budget = FLOPS * (params.width * params.width * params.folds) as f64;
         let affordable = budget / (step_flops(m, batch, shape) * folds as f64);
@@ -80,6 +83,7 @@ impl Budget {
             learning_rate: params.learning_rate as f32,
             decay: params.weight_decay as f32,
             dropout: params.dropout as f32,
+            keep: if params.random_keep { KEEP } else { (KEEP.0.midpoint(KEEP.1), KEEP.0.midpoint(KEEP.1)) },
             ..Training::default()
         };
         let layers = match m {

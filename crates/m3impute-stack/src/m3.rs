@@ -35,6 +35,10 @@ pub struct M3Params {
     pub weight_decay: f64,
     /// The rate of dropout in the networks.
     pub dropout: f64,
+    /// Whether the networks start from pairwise linear predictors.
+    pub pairwise: bool,
+    /// Whether each row shows another share of its cells in training.
+    pub random_keep: bool,
     /// How many folds, and so networks: more for small tables.
     pub folds: usize,
     /// How many steps a network is trained at most; fewer for small tables, and for those where a step is dear.
@@ -59,6 +63,8 @@ impl Default for M3Params {
             learning_rate: 4e-3,
             weight_decay: 1e-2,
             dropout: 0.1,
+            pairwise: true,
+            random_keep: true,
             folds: 4,
             steps: 800,
             batch: 512,
@@ -144,6 +150,16 @@ const PARAMS: &[ParamSpec] = &[
     WIDTH,
     LAYERS,
     LEARNING_RATE,
+    ParamSpec {
+        name: "pairwise",
+        doc: "linear predictors of pairs of columns inside the networks",
+        expects: Expect::Flag,
+    },
+    ParamSpec {
+        name: "random_keep",
+        doc: "show 30 to 90 % of the cells of a row in training, instead of 60 %",
+        expects: Expect::Flag,
+    },
     ParamSpec { name: "dropout", doc: "the rate of dropout", expects: Expect::Number(0.0, 0.95) },
     ParamSpec {
         name: "folds",
