@@ -9,10 +9,10 @@
 
 mod bank;
 
-use crate::heldout::{HeldOut, columns, hold_out};
 use bank::{Bank, Donor, places, variance};
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::heldout::{HeldOut, hold_out};
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixModel, MethodSpec, ModelFile, ParamSpec,
     Result, Run, Tensor, Transductive, TransductiveMethod, Want, load_matrix_model,
@@ -309,7 +309,7 @@ fn weights(data: &Encoded, metric: Metric) -> Vec<f64> {
         return vec![1.0; data.width()];
     }
     let mut weights = vec![0.0; data.width()];
-    for group in columns(&data.features) {
+    for group in data.columns() {
         let spread: f64 = group.clone().map(|f| variance(data.x.iter().skip(f).step_by(data.width()).copied())).sum();
         weights[group].fill(if spread > 0.0 { 1.0 / spread.sqrt() } else { 0.0 });
     }
@@ -328,7 +328,7 @@ impl Neighbours {
     /// Fills the rows; true where the time ran out, where that counts.
     fn fill_within(&self, rows: &mut Encoded, run: &Run, timed: bool) -> Result<bool> {
         let w = rows.width();
-        let columns = columns(&rows.features);
+        let columns = rows.columns();
         let holes: Vec<usize> = (0..rows.rows).filter(|&i| rows.observed_row(i).contains(&false)).collect();
         let pairs_at_once = 1 << 29;
         let at_once = (pairs_at_once / (self.bank.x.len() + 1)).clamp(64, 1 << 16);
@@ -401,7 +401,10 @@ impl MatrixModel for Neighbours {
         }
         // The features of a column are missing together, or one of them would donate a hole.
         for row in bank.chunks_exact(width) {
-            if columns(file.header.encoder.features())
+            if file
+                .header
+                .encoder
+                .columns()
                 .into_iter()
                 .any(|c| row[c.clone()].iter().any(|v| v.is_nan() != row[c.start].is_nan()))
             {

@@ -12,7 +12,6 @@
 
 mod chain;
 
-use crate::heldout::columns;
 use chain::Chain;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
@@ -291,7 +290,7 @@ impl MatrixModel for Regressions {
     fn restore(file: &ModelFile, width: usize) -> Result<Regressions> {
         let State { bounded, rounds, enough } = file.state()?;
         let (_, order) = file.u32s("order")?;
-        let known = columns(file.header.encoder.features());
+        let known = file.header.encoder.columns();
         let mut seen: Vec<u32> = order.to_vec();
         seen.sort_unstable();
         if !seen.iter().map(|&f| f as usize).eq(known.iter().map(|c| c.start)) {

@@ -7,8 +7,8 @@
 //! form of the same fixed point.
 
 use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, largest_singular_value, smooth, zero_filled};
-use crate::heldout::hold_out;
 use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::heldout::hold_out;
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MethodSpec, ParamSpec, Result, Run, Transductive,
     TransductiveMethod, load_matrix_model,

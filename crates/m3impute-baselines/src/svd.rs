@@ -5,8 +5,8 @@
 //! chooses the rank on held-out observed cells. A new row is filled by the closed form of the same fixed point.
 
 use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, smooth, zero_filled};
-use crate::heldout::hold_out;
 use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::heldout::hold_out;
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MethodSpec, ParamSpec, Result, Run, Transductive,
     TransductiveMethod, load_matrix_model,

@@ -227,6 +227,11 @@ impl Encoder {
         &self.features
     }
 
+    /// The features of each column that has some, in the order of columns.
+    pub fn columns(&self) -> Vec<Range<usize>> {
+        columns(&self.features)
+    }
+
     /// The cells of a table as numbers. The table's columns are matched by name, its levels by their text.
     ///
     /// # Errors

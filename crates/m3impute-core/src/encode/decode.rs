@@ -1,6 +1,6 @@
 //! Filled numbers become cells, and what a model predicts of features becomes what is known of columns.
 
-use super::{Encoded, Encoder, Feature, Finish, Meaning, columns};
+use super::{Encoded, Encoder, Feature, Finish, Meaning};
 use crate::distributions::{ColumnDistributions, Distributions, PredictiveDistributions};
 use crate::error::{Error, Result};
 use crate::imputer::Fallback;
@@ -27,7 +27,7 @@ impl Encoder {
         let mut fallbacks = Vec::new();
         let map = self.matching(table)?;
         let mut features: Vec<Range<usize>> = vec![0..0; self.schema.len()];
-        for of_column in columns(&self.features) {
+        for of_column in self.columns() {
             features[self.features[of_column.start].column] = of_column.clone();
         }
         for (column, spec) in self.schema.columns().iter().enumerate() {
