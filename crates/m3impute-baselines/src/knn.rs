@@ -15,9 +15,8 @@ use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::heldout::{HeldOut, hold_out};
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixModel, MethodSpec, ModelFile, ParamSpec,
-    Result, Run, Tensor, Transductive, TransductiveMethod, Want, load_matrix_model,
+    Result, Run, Tensor, Transductive, TransductiveMethod, Want, load_matrix_model, sample_rows,
 };
-use rand::seq::index;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -215,14 +214,13 @@ impl Knn {
         if most == 0 || data.rows <= most {
             return data.clone();
         }
-        let mut rows = index::sample(&mut run.rng("knn bank", 0), data.rows, most).into_vec();
-        rows.sort_unstable();
+        let rows = sample_rows(data.rows, most, &mut run.rng("donors", 0));
         notes.push(format!("{most} of {} rows are kept as donors (`bank_rows`)", data.rows));
         Encoded {
             rows: most,
             features: data.features.clone(),
-            x: rows.iter().flat_map(|&i| data.row(i)).copied().collect(),
-            observed: rows.iter().flat_map(|&i| data.observed_row(i)).copied().collect(),
+            x: rows.iter().flat_map(|&i| data.row(i as usize)).copied().collect(),
+            observed: rows.iter().flat_map(|&i| data.observed_row(i as usize)).copied().collect(),
         }
     }
 

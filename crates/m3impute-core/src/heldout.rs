@@ -2,10 +2,9 @@
 
 use crate::encode::Encoded;
 use crate::run::Run;
-use crate::sampler::unit;
-use rand::RngExt;
-use rand::seq::SliceRandom;
+use crate::sampler::{below, shuffle_front, unit};
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
 use std::ops::Range;
 
 /// Cells that were observed and are taken away.
@@ -31,7 +30,7 @@ pub fn hold_out(data: &mut Encoded, share: f64, limit: usize, purpose: &str, run
     let patterns: Vec<usize> = (0..n).filter(|&i| data.observed_row(i).contains(&false)).collect();
     let mut left: Vec<usize> = (0..w).map(|f| ((n - data.missing_in(f)) as f64 * share) as usize).collect();
     let mut order: Vec<usize> = (0..n).collect();
-    order.shuffle(&mut rng);
+    shuffle_front(&mut order, n, || rng.next_u32());
     let mut cells = Vec::new();
     let columns = data.columns();
     for i in order {
@@ -42,11 +41,11 @@ pub fn hold_out(data: &mut Encoded, share: f64, limit: usize, purpose: &str, run
         let mut candidates: Vec<&Range<usize>> = columns.iter().filter(|c| seen[c.start]).collect();
         let most = candidates.len().saturating_sub(1).min((candidates.len() as f64 * PART_OF_ROW).ceil() as usize);
         if !patterns.is_empty() {
-            let other = data.observed_row(patterns[rng.random_range(0..patterns.len())]);
+            let other = data.observed_row(patterns[below(rng.next_u32(), patterns.len())]);
             candidates.retain(|c| !other[c.start]);
         }
         candidates.retain(|c| left[c.start] > 0);
-        candidates.shuffle(&mut rng);
+        shuffle_front(&mut candidates, most, || rng.next_u32());
         for column in candidates.into_iter().take(most) {
             left[column.start] -= 1;
             cells.extend(column.clone().map(|f| i * w + f));
