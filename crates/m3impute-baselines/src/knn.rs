@@ -462,11 +462,6 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_model_fills_rows_the_same_in_any_company() {
-        crate::fixture::check_saved_models(&SPEC);
-    }
-
-    #[test]
     fn a_row_with_nothing_observed_gets_the_median_and_is_listed() {
         let mut run = Run::new(0, 1).unwrap();
         let imputer = (SPEC.build)(&settings("default", &[])).unwrap();

@@ -171,18 +171,8 @@ impl TransductiveMethod for Svd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{check_new_hole, check_saved_models, impute, settings, table};
+    use crate::fixture::{impute, settings, table};
     use m3impute_core::{Column, ColumnSpec, Kind, Schema, Table};
-
-    #[test]
-    fn a_saved_model_fills_rows_the_same_in_any_company() {
-        check_saved_models(&SPEC);
-    }
-
-    #[test]
-    fn a_column_that_was_complete_is_filled_in_new_rows() {
-        check_new_hole(&SPEC);
-    }
 
     #[test]
     fn one_direction_fills_what_lies_on_it() {
