@@ -69,7 +69,7 @@ class BudgetWarning(ImputeWarning):
 
 def warn(category: type[ImputeWarning], text: str) -> None:
     """Warns at the line of the user: the first one outside of this package, and of those that call it for the user."""
-    between = [sys.modules[name].__file__ for name in ("m3impute", "sklearn", "joblib") if name in sys.modules]
+    between = [getattr(sys.modules.get(name), "__file__", None) for name in ("m3impute", "sklearn", "joblib")]
     folders = tuple(os.path.join(os.path.dirname(file), "") for file in between if file is not None)
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):

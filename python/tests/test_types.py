@@ -35,6 +35,10 @@ FILLED = {
     "objects that are dates": (of_objects(DATES), datetime.date),
     "objects that are moments": (of_objects(MOMENTS), datetime.datetime),
     "objects that are moments with a zone": (of_objects(ZONED), datetime.datetime),
+    "objects that are timestamps": (
+        of_objects([m and pd.Timestamp(m, tz="Asia/Tokyo") for m in MOMENTS]),
+        pd.Timestamp,
+    ),
     "objects that are decimals": (of_objects(DECIMALS), Decimal),
     "decimal of pandas": (of_objects(DECIMALS).astype({"y": pd.ArrowDtype(pa.decimal128(10, 2))}), Decimal),
     "sparse": (of_objects(X).assign(y=pd.arrays.SparseArray([0, np.nan, 3.0, 0, 5.0])), float),
@@ -84,6 +88,11 @@ def test_filled_values_are_as_fine_as_the_others():
     levels = Imputer("mode").fit(pa.table({"c": pa.array([10, 20, 20]).dictionary_encode()}))
     new = pa.table({"c": pa.array([10, None]).dictionary_encode()})
     assert levels.transform(new)["c"].to_pylist() == [10, 20]  # a level that these rows do not have
+
+
+def test_decimals_that_are_no_numbers_are_missing():
+    cells = np.array([[Decimal("NaN")], [Decimal("3")], [Decimal("sNaN")], [Decimal("1")]], dtype=object)
+    assert m3impute.impute(cells, "mean").tolist() == [[2], [3], [2], [1]]
 
 
 BIG = [2**63 + 1, None, 2**63 + 5, 2**64 - 1, 5]
@@ -174,6 +183,8 @@ def test_a_masked_array_comes_back_as_one_from_everything():
     with pytest.warns(m3impute.ImputeWarning):
         dropped = m3impute.impute(np.ma.array(cells, mask=[[True, False, False]] * 40), "mean", empty_columns="drop")
     assert isinstance(dropped, np.ma.MaskedArray) and dropped.shape == (40, 2)
+    hard = m3impute.impute(np.ma.array(masked, hard_mask=True), "mice")
+    np.testing.assert_array_equal(hard.filled(np.nan), expected)
     holes = m3impute.ampute(np.ma.array(np.arange(40).reshape(20, 2)), rate=0.3)
     assert isinstance(holes, np.ma.MaskedArray) and holes.dtype == np.int64 and 3 < holes.mask.sum() < 25
 
@@ -245,6 +256,12 @@ def test_tables_that_are_elsewhere_are_refused_with_their_adapter(data, named, a
         with pytest.raises(m3impute.UsageError, match=f"expected a table in memory, got a {named}") as error:
             call()
         assert adapter in error.value.hint
+
+
+def test_a_connection_is_no_table():
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    with pytest.raises(m3impute.UsageError, match="got a `DuckDBPyConnection` of DuckDB"):
+        m3impute.impute(duckdb.connect())
 
 
 def test_warnings_of_estimators_point_at_the_line_of_the_user_and_come_once():

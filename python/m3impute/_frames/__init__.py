@@ -15,6 +15,9 @@ _TAKEN = {
     "pyarrow": ("Table", "RecordBatch", "ChunkedArray", "Array"),
 }
 
+_DASK = ("Dask", "`df.map_partitions(imputer.transform)`", "`df.compute()`")
+_DUCKDB = ("DuckDB", "`imputer.transform(relation.arrow())`", "`relation.arrow()`")
+
 #: Libraries whose tables are not in memory: how one of them is filled where it is, and how it is brought into memory.
 _ELSEWHERE = {
     "pyspark": (
@@ -22,10 +25,11 @@ _ELSEWHERE = {
         "`df.mapInArrow(lambda batches: map(imputer.transform, batches), df.schema)`",
         "`df.toArrow()` or `df.toPandas()`",
     ),
-    "dask": ("Dask", "`df.map_partitions(imputer.transform)`", "`df.compute()`"),
-    "dask_expr": ("Dask", "`df.map_partitions(imputer.transform)`", "`df.compute()`"),
+    "dask": _DASK,
+    "dask_expr": _DASK,
     "ray": ("Ray", '`ds.map_batches(imputer.transform, batch_format="pyarrow")`', "`ds.to_pandas()`"),
-    "duckdb": ("DuckDB", "`imputer.transform(relation.arrow())`", "`relation.arrow()`"),
+    "duckdb": _DUCKDB,
+    "_duckdb": _DUCKDB,
 }
 
 
@@ -50,10 +54,11 @@ def _library(data: Any) -> str | None:
 
 
 def _refuse_elsewhere(data: Any) -> None:
-    known = _ELSEWHERE.get(type(data).__module__.partition(".")[0])
-    if known is None or hasattr(data, "__arrow_c_stream__"):
+    packages = [base.__module__.partition(".")[0] for base in type(data).__mro__]
+    known = [_ELSEWHERE[package] for package in packages if package in _ELSEWHERE]
+    if not known or hasattr(data, "__arrow_c_stream__"):
         return
-    library, there, here = known
+    library, there, here = known[0]
     raise UsageError(
         f"expected a table in memory, got a `{type(data).__name__}` of {library}",
         f"learn from {here}; fill with {there}, where `imputer` is fitted",

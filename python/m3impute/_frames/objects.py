@@ -24,7 +24,9 @@ def is_missing(value: Any) -> bool:
     """Whether an object stands for no value: `None`, `NaN`, and what pandas calls `NA` and `NaT`."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, (float, np.floating, Decimal)) and bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, (float, np.floating)) and bool(value != value)
 
 
 #: Objects that stand for the type of a kind, where a column holds none.
@@ -96,9 +98,10 @@ def _dates_of(cells: np.ndarray, missing: np.ndarray) -> tuple[_native.Column, D
 
 
 def _moments_of(cells: np.ndarray, missing: np.ndarray) -> tuple[_native.Column, Decode] | None:
-    """Moments, all of them with a time zone or all without; a filled one has the zone of the first."""
+    """Moments, all of them with a time zone or all without; a filled one has the type and the zone of the first."""
     zones = [cell.tzinfo for cell in cells[~missing]]
     zone = zones[0] if zones else None
+    like = type(cells[~missing][0]) if zones else datetime.datetime
     if any((other is None) != (zone is None) for other in zones):
         return None
     start = _MOMENT_0 if zone is None else _MOMENT_0.replace(tzinfo=datetime.UTC)
@@ -106,6 +109,7 @@ def _moments_of(cells: np.ndarray, missing: np.ndarray) -> tuple[_native.Column,
 
     def decode(filled: _native.Column) -> list[Any]:
         moments = [start + tick * _MICROSECOND for tick in np.frombuffer(filled.to_bytes(), np.int64).tolist()]
+        moments = [like.fromisoformat(moment.isoformat()) for moment in moments]  # `Timestamp` is one, too
         return moments if zone is None else [moment.astimezone(zone) for moment in moments]
 
     name = "UTC" if zone is not None else None

@@ -69,6 +69,8 @@ class NumpyFrame(Frame):
 
     def filled(self, changed: _native.Changed) -> np.ndarray:
         out = self.data.copy()
+        if _is_masked(out):
+            out.soften_mask()  # a hard mask would keep what is filled from being seen
         for at in changed.columns():
             rows, cells = rows_of(changed, at), changed.cells(at)
             if out.dtype.kind in "OUST":
