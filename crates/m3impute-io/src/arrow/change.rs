@@ -1,6 +1,6 @@
 //! Batches with missing cells filled or cells hidden: the same types, untouched cells bit for bit.
 
-use super::columns::{Sort, dictionary, per_second, sort_of, ten_to, text_at, written};
+use super::columns::{Sort, dictionary, levels_of, per_second, sort_of, ten_to, text_at};
 use super::read::ArrowSource;
 use crate::column::filled_text;
 use crate::document::{Change, Document, Source};
@@ -268,9 +268,9 @@ impl Fills<'_> {
     fn dictionary(&self, array: &ArrayRef, key: &DataType) -> Result<ArrayRef> {
         let (mut keys, values) = dictionary(array);
         let mut known: HashMap<String, usize> = HashMap::new();
-        for (at, text) in written(values, 0.0).into_iter().enumerate() {
-            if let Some(text) = text {
-                known.entry(text).or_insert(at);
+        for (at, level) in levels_of(values).into_iter().enumerate() {
+            if let Some(level) = level {
+                known.entry(level.into_owned()).or_insert(at);
             }
         }
         let mut learnt: Vec<String> = Vec::new();

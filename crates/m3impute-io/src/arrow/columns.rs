@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
+use std::borrow::Cow;
 
 /// What the values of an Arrow type mean to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +146,7 @@ pub(crate) fn each_text<E>(array: &dyn Array, mut see: impl FnMut(Option<&str>) 
         DataType::Utf8View => array.as_string_view().iter().try_for_each(see),
         DataType::Dictionary(_, _) => {
             let (keys, values) = dictionary(array);
-            let levels = written(values, 0.0);
+            let levels = levels_of(values);
             keys.into_iter().try_for_each(|key| see(key.and_then(|k| levels.get(k)?.as_deref())))
         }
         _ => (0..array.len()).try_for_each(|_| see(None)),
@@ -163,6 +164,14 @@ pub(crate) fn text_at(array: &dyn Array, at: usize) -> Option<&str> {
         DataType::Utf8View => Some(array.as_string_view().value(at)),
         _ => None,
     }
+}
+
+/// The values of a dictionary, which are texts or whole numbers, as texts.
+pub(crate) fn levels_of(values: &dyn Array) -> Vec<Option<Cow<'_, str>>> {
+    if sort_of(values.data_type()) == Sort::Text {
+        return (0..values.len()).map(|at| text_at(values, at).map(Cow::Borrowed)).collect();
+    }
+    written(values, 0.0).into_iter().map(|level| level.map(Cow::Owned)).collect()
 }
 
 /// The keys and the values of a dictionary array.

@@ -1,6 +1,6 @@
 //! Batches become a table.
 
-use super::columns::{Sort, Texts, Written, each_number, is_beyond, sort_of, step_of, written};
+use super::columns::{Sort, Texts, Written, each_number, is_beyond, levels_of, sort_of, step_of};
 use super::files::Batches;
 use crate::cells::Trouble;
 use crate::column::{ReadColumn, read_column};
@@ -282,9 +282,9 @@ fn whole_identifier(arrays: &[ArrayRef], name: &str) -> Option<(&'static str, Op
 fn dictionary_levels(arrays: &[ArrayRef]) -> Vec<String> {
     let (mut levels, mut seen) = (Vec::new(), HashSet::new());
     for array in arrays {
-        for level in written(array.as_any_dictionary().values(), 0.0).into_iter().flatten() {
+        for level in levels_of(array.as_any_dictionary().values()).into_iter().flatten() {
             if seen.insert(level.clone()) {
-                levels.push(level);
+                levels.push(level.into_owned());
             }
         }
     }
