@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Hashable
 from dataclasses import dataclass
 from numbers import Integral
@@ -13,9 +12,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from . import _native, _requests
-from ._frames import Frame, is_frame, open_frame
-from ._messages import DataError, UsageError, tell, warn_fallbacks, warn_notes
+from . import _native, _requests, _scores, _store
+from ._frames import Frame
+from ._messages import DataError, Note, UsageError, news, tell, warn_fallbacks, warn_notes
 from ._options import ImputerOptions, documented
 from ._progress import Callback, watching
 from ._sklearn import (
@@ -27,15 +26,13 @@ from ._sklearn import (
     check_is_fitted,
     check_parameters,
     feature_names_in,
-    validate_data,
+    wants_named_output,
     with_callbacks,
 )
-
-#: The share of known cells that are hidden to measure how good a model is.
-_SCORED = 0.1
+from ._tables import Tables
 
 
-class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """What every imputer takes and does; which method it is of is up to the classes below."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS
@@ -43,9 +40,6 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
     #: Not asked for through scikit-learn's metadata routing: it is an option of the call.
     __metadata_request__transform: ClassVar[dict[str, str]] = {"return_interval": UNUSED}
 
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    model_: _native.Model
     notes_: list[str]
 
     def _name(self) -> str:
@@ -53,21 +47,6 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
 
     def _method(self) -> _requests.MethodRequest:
         return _requests.method(self._name(), self)
-
-    def _open(self, X: Any, reset: bool) -> Frame:
-        if is_frame(X):
-            X = X.collect() if hasattr(X, "collect") else X
-            frame = open_frame(X)
-            rows, columns = frame.shape
-            name = type(self).__name__
-            for what, count in [("sample", rows), ("feature", columns)]:
-                if count == 0:
-                    shape = f"(shape=({rows}, {columns}))"
-                    raise DataError(f"Found array with 0 {what}(s) {shape} while a minimum of 1 is required by {name}.")
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return frame
-        array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
-        return open_frame(array)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -88,10 +67,11 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         check_parameters(self)
         method = self._method()
         _native.check(method)  # a wrong request fails before the table is read
-        frame = self._open(X, reset=True)
+        frame = self._open(X)
         reading = _requests.reading(frame, self)
         table = _native.Table(list(zip(frame.names, frame.columns(), strict=True)), reading)
-        warn_notes(table.notes())
+        self._said: set[tuple[str, str]] = set()
+        warn_notes(news(table.notes(), self._said))
         if self.empty_columns == "error":
             table.refuse_empty()
         steps = self._steps(X, y)
@@ -103,6 +83,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         self.notes_ = model.notes()
         tell(self.notes_, spent)
         self._names = list(frame.names)
+        self._labels = list(frame.labels) if frame.HAS_NAMES else None
         self._left = _requests.left_alone(reading, frame.names)
         self._dropped = table.empty_columns() if self.empty_columns == "drop" else []
         self._indicated = [at for at in range(len(self._names)) if len(table.holes(at)) > 0]
@@ -134,7 +115,8 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : DataFrame of pandas or polars, Table of pyarrow, or array of numpy
-            The rows, with the columns of the training.
+            The rows, with the columns of the training in any order; they are found by name, and those of an array by
+            their place. Columns that were not there in training are passed through.
         return_interval : float, optional
             A level such as 0.9: two more tables come back, in whose holes stand the lower and the upper ends of an
             interval that holds the true value with this probability. Levels without an order have no interval: the
@@ -151,6 +133,8 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         ------
         UsageError
             When an interval is asked of a method that knows no distributions.
+        DataError
+            When a column that the model needs is not there, or cannot be used.
         """
         if return_interval is not None:
             if not 0 < return_interval < 1:
@@ -161,7 +145,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         with watching(self.progress or bool(self.verbose)) as listen:
             changed, notes = self.model_.transform(*self._columns(frame), _requests.run(self, listen))
         self._warn(notes, changed)
-        return self._given(X, frame, changed)
+        return self._given(frame, changed)
 
     def draw(self, X: Any, n: int = 5) -> list[Any]:
         """Complete new rows several times, each hole drawn from its distribution: multiple imputation.
@@ -235,20 +219,14 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         tables = {}
         for name, rows, levels, shares in known:
             if rows:
-                at = self._names.index(name)
+                at = frame.names.index(name)
                 matrix = np.frombuffer(shares, dtype=np.float32).reshape(-1, len(levels)).astype(np.float64)
                 columns = dict(zip(frame.level_labels(at, levels), matrix.T, strict=True))
                 tables[frame.labels[at]] = frame.table(np.frombuffer(rows, dtype=np.int64), columns)
         return tables
 
-    def _new_rows(self, X: Any) -> Frame:
-        check_is_fitted(self)
-        frame = self._open(X, reset=False)
-        frame.expected = [column["kind"] for column in json.loads(self.model_.card())["columns"]]
-        return frame
-
     def _columns(self, frame: Frame) -> tuple[list[tuple[str, _native.Column]], str]:
-        return list(zip(self._names, frame.columns(), strict=True)), str(self.infinities)
+        return list(zip(frame.names, frame.columns(), strict=True)), str(self.infinities)
 
     def _predicted(self, X: Any, level: float | None = None, draws: int = 0) -> list[Any]:
         """The filled rows and the ends of their intervals, or so many draws."""
@@ -257,31 +235,39 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
             run = _requests.run(self, listen)
             tables, notes = self.model_.predict_distributions(*self._columns(frame), run, level, draws)
         self._warn(notes, tables[0])
-        return [self._given(X, frame, changed) for changed in tables]
+        return [self._given(frame, changed) for changed in tables]
 
-    def _warn(self, notes: list[tuple[str, str, str | None]], changed: _native.Changed) -> None:
+    def _warn(self, notes: list[Note], changed: _native.Changed) -> None:
         empty = {self._names[at] for at in self._dropped}  # nothing was learnt of these, because they were empty
-        warn_notes(said for said in notes if said[1] != "no observed value" or said[0] in empty)
+        notes = [note for note in notes if note[1] != "no observed value" or note[0] in empty]
+        warn_notes(news(notes, set(self._said)))  # what was said of the training is known, what is said now is not
         warn_fallbacks(changed.fallbacks(), self._left)
 
-    def _given(self, X: Any, frame: Frame, changed: _native.Changed) -> Any:
+    def _given(self, frame: Frame, changed: _native.Changed) -> Any:
         """The changed rows as they came."""
         filled = frame.filled(changed)
-        if self._dropped:
-            filled = frame.without(filled, self._dropped)
+        dropped = {self._names[at] for at in self._dropped}
+        if wants_named_output(self):
+            # scikit-learn puts the names of `get_feature_names_out` on what it is given, so it gets just these columns.
+            filled = frame.picked(filled, [frame.place_of(name) for name in self._names if name not in dropped])
+        elif dropped:
+            filled = frame.without(filled, [at for at, name in enumerate(frame.names) if name in dropped])
         if self.add_indicator:
             filled = frame.beside(filled, self._flags(frame, changed))
         if not hasattr(self, "feature_names_in_") and all(isinstance(label, str) for label in frame.labels):
             # What learnt from an array has no other names for its columns than those that scikit-learn gives them.
             filled = frame.named(filled, self.get_feature_names_out().tolist())
-        return filled.lazy() if hasattr(X, "collect") else filled
+        return frame.returned(filled)
 
     def _flags(self, frame: Frame, changed: _native.Changed) -> dict[str, np.ndarray]:
         flags = {}
         for at in self._indicated:
-            values = np.zeros(frame.shape[0], dtype=bool)
+            name = self._names[at]
+            is_there = name in frame.names
+            values = np.full(frame.shape[0], not is_there)
             values[np.frombuffer(changed.holes(at), dtype=np.int64)] = True
-            flags[f"missingindicator_{frame.labels[at]}"] = values
+            label = frame.labels[frame.names.index(name)] if is_there else name
+            flags[f"missingindicator_{label}"] = values
         return flags
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -322,7 +308,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         if "_scores" not in self.__dict__:
             known = json.loads(self.model_.card())["scores"]
             if known:
-                self._scores = _held_out(known)
+                self._scores = _scores.held_out(known)
             elif self._training is not None:
                 self._scores = self._scored(self._training)
             else:
@@ -331,28 +317,13 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
 
     def _scored(self, table: _native.Table) -> dict[str, dict[str, Any]]:
         with watching(self.progress or bool(self.verbose)) as listen:
-            candidates = [("model", self._method()), ("baseline", _requests.method("median"))]
-            answer = json.loads(table.evaluate(candidates, _requests.run(self, listen), "mcar", _SCORED, 1))
-        model, baseline = answer["rows"]
-        if model["error"] is not None:
-            raise DataError(f"scores_: {model['error']}")
-        scores: dict[str, dict[str, Any]] = {}
-        for own, other in zip(model["columns"], baseline["columns"], strict=True):
-            cells = {"cells": own["numbers"] + own["levels"]}
-            if own["mae"] is None and own["accuracy"] is None:
-                continue  # no cell of this column was hidden
-            if own["mae"] is not None:
-                errors = {"measure": "scaled_absolute_error", "error": own["mae"], "baseline": other["mae"]}
-            else:
-                errors = {"measure": "share_wrong", "error": 1 - own["accuracy"], "baseline": 1 - other["accuracy"]}
-            scores[own["column"]] = cells | errors
-        return scores
+            return _scores.measured(table, self._method(), _requests.run(self, listen))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, which :func:`load` and ``m3impute transform --model`` read.
 
         The file is safetensors with a JSON header: no pickle, nothing is run when it is opened. It appears whole or
-        not at all.
+        not at all. The parameters of the imputer go along, but for generators and callbacks.
 
         Parameters
         ----------
@@ -360,15 +331,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
             The file.
         """
         check_is_fitted(self)
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            try:
-                file.write(self.model_.to_bytes())
-                file.close()
-                os.replace(file.name, target)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        self.model_.save(os.fspath(path), _store.asked(self))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__
@@ -378,6 +341,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -401,15 +365,6 @@ scores_ : dict of dict
     How good the model is on the table it learnt from, column by column, beside a simple baseline.
 notes_ : list of str
     What the method said while it learnt."""
-
-
-def _held_out(known: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What a method says of itself, under the names of :attr:`scores_`."""
-    left_out = {"column", "kind"}
-    return {
-        score["column"]: {key: value for key, value in score.items() if key not in left_out}
-        for score in known
-    }
 
 
 @documented(ImputerOptions, _ATTRIBUTES)
@@ -489,7 +444,7 @@ def load(path: str | os.PathLike[str]) -> Imputer | M3Imputer:
     Returns
     -------
     Imputer or M3Imputer
-        Ready to ``transform``.
+        Ready to ``transform``, with the parameters that it was fitted with.
 
     Raises
     ------
@@ -505,19 +460,29 @@ def load(path: str | os.PathLike[str]) -> Imputer | M3Imputer:
     array([[2.]])
     """
     try:
-        model = _native.Model.from_bytes(Path(path).read_bytes())
+        return _restored(_native.Model.from_bytes(Path(path).read_bytes()))
     except DataError as error:
         raise type(error)(f"{path}: {error}", error.hint) from None
+
+
+def _restored(model: _native.Model) -> Imputer | M3Imputer:
+    """The imputer that a model is of."""
     card = json.loads(model.card())
+    stored = _store.stored(model)
     imputer: Any = M3Imputer() if card["method"] == M3Imputer.METHOD else Imputer(card["method"])
-    imputer.params = {name: value for name, value in card["params"].items()} or None
-    imputer.round, imputer.clip = card["finish"]["round"], card["finish"]["clip"]
-    names = [column["name"] for column in card["columns"]]
-    imputer.n_features_in_ = len(names)
-    if names != [f"x{at}" for at in range(len(names))]:
-        imputer.feature_names_in_ = np.array(names, dtype=object)
+    if "method" in stored.parameters:
+        imputer = Imputer()
+    unknown = sorted(set(stored.parameters) - set(imputer.get_params()))
+    if unknown:
+        raise DataError(f"not a usable model file: unknown parameter `{unknown[0]}`")
+    imputer.set_params(**stored.parameters)
+    imputer._names = [column["name"] for column in card["columns"]]
+    imputer._labels, imputer._dropped, imputer._indicated = stored.labels, stored.dropped, stored.indicated
+    imputer._left = {column["name"] for column in card["columns"] if column["role"] != "fill"}
+    imputer._said, imputer._training = set(), None
+    imputer.n_features_in_ = len(imputer._names)
+    if stored.labels is not None and all(isinstance(label, str) for label in stored.labels):
+        imputer.feature_names_in_ = np.array(stored.labels, dtype=object)
     imputer.model_ = model
     imputer.notes_ = model.notes()
-    imputer._names, imputer._dropped, imputer._indicated, imputer._training = names, [], [], None
-    imputer._left = {column["name"] for column in card["columns"] if column["role"] != "fill"}
     return imputer

@@ -40,8 +40,8 @@ def impute(data: FrameLike, method: str | None = None, **options: Unpack[ImputeK
 
     Parameters
     ----------
-    data : DataFrame of pandas or polars, Table of pyarrow, array of numpy, or any Arrow stream
-        The table. Null, ``None``, ``NaN``, ``NA`` and ``NaT`` are missing.
+    data : DataFrame or Series of pandas or polars, Table of pyarrow, array of numpy or scipy, or any Arrow stream
+        The table. What is masked, null, ``None``, ``NaN``, ``NA`` and ``NaT`` are missing.
     method : str, optional
         The method; :func:`methods` lists them.
     **options : ImputeOptions
@@ -92,7 +92,9 @@ def impute(data: FrameLike, method: str | None = None, **options: Unpack[ImputeK
     tell(changed.notes(), changed.spent)
     warn_fallbacks(changed.fallbacks(), _requests.left_alone(reading, frame.names))
     filled = frame.filled(changed)
-    return frame.without(filled, table.empty_columns()) if asked.empty_columns == "drop" else filled
+    if asked.empty_columns == "drop":
+        filled = frame.without(filled, table.empty_columns())
+    return frame.returned(filled)
 
 
 def _table(frame: Frame, reading: _requests.ReadRequest) -> _native.Table:
@@ -142,7 +144,7 @@ def ampute(
     changed = table.ampute(str(mechanism), float(rate), _requests.seed(random_state))
     for note in changed.notes():
         warn(DataWarning, note)
-    return frame.hidden(changed)
+    return frame.returned(frame.hidden(changed))
 
 
 @documented(ReadOptions)

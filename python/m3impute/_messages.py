@@ -68,10 +68,11 @@ class BudgetWarning(ImputeWarning):
 
 
 def warn(category: type[ImputeWarning], text: str) -> None:
-    """Warns at the line of the user: the first one outside of this package."""
-    here = os.path.dirname(__file__)
+    """Warns at the line of the user: the first one outside of this package, and of those that call it for the user."""
+    between = [getattr(sys.modules.get(name), "__file__", None) for name in ("m3impute", "sklearn", "joblib")]
+    folders = tuple(os.path.join(os.path.dirname(file), "") for file in between if file is not None)
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
 
@@ -85,7 +86,28 @@ def tell(notes: Iterable[str], spent: bool) -> None:
             logging.getLogger("m3impute").info(note)
 
 
-def warn_notes(notes: Iterable[tuple[str, str, str | None]]) -> None:
+#: A note about a column: the column, a sentence, and a hint.
+Note = tuple[str, str, str | None]
+
+_PASSED_THROUGH = "neither filled nor used"
+
+
+def news(notes: Iterable[Note], said: set[tuple[str, str]]) -> list[Note]:
+    """The notes that were not said before; they are remembered.
+
+    That a column is passed through is one thing to say, whatever the reason.
+    """
+    new = []
+    for note in notes:
+        column, text, _ = note
+        key = (column, _PASSED_THROUGH if text.endswith(_PASSED_THROUGH) else text)
+        if key not in said:
+            said.add(key)
+            new.append(note)
+    return new
+
+
+def warn_notes(notes: Iterable[Note]) -> None:
     """What was found in the data; the same note on several columns is one warning, with the hint for the first."""
     named = 6
     said: dict[str, tuple[list[str], str | None]] = {}

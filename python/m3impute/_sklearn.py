@@ -15,6 +15,7 @@ from ._options import POSITIVE, ImputerOptions
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils.metadata_routing import UNUSED
+    from sklearn.utils._set_output import _get_output_config
     from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
     HAS_SKLEARN = True
@@ -37,6 +38,10 @@ if not HAS_SKLEARN:
     import inspect
 
     UNUSED = ""
+
+    def wants_named_output(estimator: Any) -> bool:
+        """Nobody asks for another container than the one that came."""
+        return False
 
     class BaseEstimator:  # type: ignore[no-redef]
         """Parameters by name, as in scikit-learn."""
@@ -127,6 +132,10 @@ else:
         """Fails where a parameter is of a wrong type, as scikit-learn does."""
         estimator._validate_params()
 
+    def wants_named_output(estimator: Any) -> bool:
+        """Whether `set_output` asks for a frame, whose columns get the names of `get_feature_names_out`."""
+        return bool(_get_output_config("transform", estimator)["dense"] != "default")
+
 
 feature_names_in = _check_feature_names_in
 
@@ -141,5 +150,6 @@ __all__ = [
     "check_parameters",
     "feature_names_in",
     "validate_data",
+    "wants_named_output",
     "with_callbacks",
 ]

@@ -85,9 +85,10 @@ def test_a_pandas_frame_keeps_attributes_and_the_order_of_its_columns():
 
 def test_columns_of_strange_objects_are_passed_through_and_named():
     frame = pd.DataFrame({"x": [1.0, None, 3.0], "o": [{"a": 1}, None, [2]], "p": pd.period_range("2024", periods=3)})
-    with pytest.warns(m3impute.DataWarning, match="`o`, `p`: free text: neither filled nor used"):
-        with pytest.warns(m3impute.FallbackWarning, match="column `o`: 1 cell left missing"):
-            filled = m3impute.impute(frame, "mean")
+    with pytest.warns(m3impute.DataWarning, match="column `o`: of type dict, list: neither filled nor used"):
+        with pytest.warns(m3impute.DataWarning, match=r"column `p`: of type period\[.*\]: neither filled nor used"):
+            with pytest.warns(m3impute.FallbackWarning, match="column `o`: 1 cell left missing"):
+                filled = m3impute.impute(frame, "mean")
     assert filled["o"].tolist() == [{"a": 1}, None, [2]] and filled["x"].tolist() == [1.0, 2.0, 3.0]
 
 

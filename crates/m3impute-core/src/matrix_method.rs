@@ -340,6 +340,7 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
             fingerprint: self.fingerprint.clone(),
             notes: self.notes.clone(),
             reading: Value::Null,
+            asked: Value::Null,
         };
         Ok(ModelFile { header, tensors })
     }

@@ -41,6 +41,9 @@ pub struct Header {
     /// How the table was read from its file: kept for whoever reads the new rows.
     #[serde(default)]
     pub reading: Value,
+    /// What was asked of the interface that fitted the model: kept for whoever fits such a model again.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub asked: Value,
 }
 
 /// A matrix or vector of a model, row by row.

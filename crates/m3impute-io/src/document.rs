@@ -122,12 +122,13 @@ pub(crate) fn finish_inferred(
     mut read: ReadColumn,
     options: &ReadOptions,
 ) -> (ColumnSpec, ColumnReading, ReadColumn) {
-    let Inferred { mut spec, reading, reason, found, odd, instead, asides, distinct, top } = inferred;
+    let Inferred { mut spec, reading, reason, found, odd, instead, passed_through, asides, distinct, top } = inferred;
     let finding = &mut read.finding;
     finding.reason = reason;
     finding.distinct = distinct;
     finding.top = top;
     finding.instead = instead;
+    finding.passed_through = passed_through;
     finding.asides = asides;
     finding.odd = odd.map(|(at, value, why)| Odd { at, value, why });
     for token in &mut finding.tokens {

@@ -182,16 +182,14 @@ pub enum Error {
         /// The nearest name there is.
         nearest: Option<String>,
     },
-    /// A column the model needs is not in the file.
-    #[error("`{file}` has no column `{column}` ({kind}), which the model needs")]
-    ColumnNotThere {
+    /// Columns the model needs are not in the file.
+    #[error("`{file}` has no {}, which the model needs", named(columns))]
+    ColumnsNotThere {
         /// The file.
         file: String,
-        /// The column.
-        column: String,
-        /// Its kind in training.
-        kind: Kind,
-        /// The nearest name there is.
+        /// The columns, and their kinds in training.
+        columns: Vec<(String, Kind)>,
+        /// The nearest name there is to the first of them.
         nearest: Option<String>,
     },
     /// A column of another type than in training.
@@ -273,6 +271,15 @@ fn plain(error: &io::Error) -> String {
     }
 }
 
+/// Columns with their kinds, the first few of many.
+fn named(columns: &[(String, Kind)]) -> String {
+    const FEW: usize = 6;
+    let listed: Vec<String> = columns.iter().take(FEW).map(|(name, kind)| format!("`{name}` ({kind})")).collect();
+    let more = columns.len().saturating_sub(FEW);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("column{} {}{more}", if columns.len() == 1 { "" } else { "s" }, listed.join(", "))
+}
+
 impl Error {
     /// Whether nobody reads the output any more, which is no failure of ours.
     pub fn is_broken_pipe(&self) -> bool {
@@ -301,7 +308,9 @@ impl Error {
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Error::Core(error) => error.hint(),
-            Error::UnknownColumn { nearest, .. } | Error::ColumnNotThere { nearest, .. } => Hint::did_you_mean(nearest),
+            Error::UnknownColumn { nearest, .. } | Error::ColumnsNotThere { nearest, .. } => {
+                Hint::did_you_mean(nearest)
+            }
             Error::Ragged { quoted_newline: true, .. } => Some(Hint::CloseQuote),
             Error::Ragged { .. } => Some(Hint::QuoteOrDelimiter),
             Error::DuplicateColumn { .. } => Some(Hint::RenameColumn),

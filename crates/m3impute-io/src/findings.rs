@@ -41,6 +41,9 @@ pub struct Finding {
     /// The kind that a user could give the column instead, where it is taken for an identifier.
     #[serde(skip)]
     pub(crate) instead: Option<Kind>,
+    /// Why it is neither filled nor used, where that is not because of its kind.
+    #[serde(skip)]
+    pub(crate) passed_through: Option<String>,
     #[serde(skip)]
     pub(crate) asides: Vec<Note>,
 }
@@ -124,6 +127,7 @@ impl Finding {
             unseen_level: None,
             notes: Vec::new(),
             instead: None,
+            passed_through: None,
             asides: Vec::new(),
         }
     }
@@ -167,12 +171,13 @@ impl Finding {
         if self.missing == self.rows && self.rows > 0 {
             notes.push("no observed value".to_owned().into());
         }
-        match self.kind {
-            Kind::Identifier => {
+        match (self.kind, &self.passed_through) {
+            (_, Some(why)) => notes.push(format!("{why}: neither filled nor used").into()),
+            (Kind::Identifier, None) => {
                 let text = "looks like an identifier: neither filled nor used".to_owned();
                 notes.push(Note::or_kind(text, &self.column, self.instead));
             }
-            Kind::Text => notes.push("free text: neither filled nor used".to_owned().into()),
+            (Kind::Text, None) => notes.push("free text: neither filled nor used".to_owned().into()),
             _ => {}
         }
         if self.unseen > 0 {

@@ -38,6 +38,8 @@ pub(crate) struct Inferred {
     pub(crate) odd: Option<(usize, String, String)>,
     /// The kind that a user could give the column instead, where it is taken for an identifier.
     pub(crate) instead: Option<Kind>,
+    /// Why it is neither filled nor used, where that is not because of its kind.
+    pub(crate) passed_through: Option<String>,
     pub(crate) asides: Vec<Note>,
     pub(crate) distinct: Option<usize>,
     pub(crate) top: Vec<(String, usize)>,
@@ -52,6 +54,7 @@ impl Inferred {
             found: None,
             odd: None,
             instead: None,
+            passed_through: None,
             asides: Vec::new(),
             distinct: None,
             top: Vec::new(),

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
 use m3impute_core::{ColumnSpec, Schema, nearest};
+use std::collections::HashMap;
 
 /// How new rows are read: as those of training, with what is asked for now.
 #[derive(Clone, Copy, Debug)]
@@ -16,16 +17,19 @@ impl AsInTraining<'_> {
     /// Which field of a file each column of the model is, by name. Columns that no method reads may be absent.
     pub(crate) fn fields(&self, file: &str, names: &[String]) -> Result<Vec<Option<usize>>> {
         self.options.check_names(file, names)?;
-        let find = |spec: &ColumnSpec| match names.iter().position(|n| *n == spec.name) {
-            None if spec.is_used() => Err(Error::ColumnNotThere {
-                file: file.to_owned(),
-                column: spec.name.clone(),
-                kind: spec.kind,
-                nearest: nearest(&spec.name, names.iter().map(String::as_str)),
-            }),
-            field => Ok(field),
-        };
-        self.schema.columns().iter().map(find).collect()
+        let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+        let specs = self.schema.columns();
+        let fields: Vec<Option<usize>> = specs.iter().map(|spec| places.get(spec.name.as_str()).copied()).collect();
+        let is_lacking = |(spec, field): &(&ColumnSpec, &Option<usize>)| spec.is_used() && field.is_none();
+        let lacking = specs.iter().zip(&fields).filter(is_lacking);
+        let columns: Vec<_> = lacking.map(|(spec, _)| (spec.name.clone(), spec.kind)).collect();
+        match columns.first() {
+            None => Ok(fields),
+            Some((first, _)) => {
+                let nearest = nearest(first, names.iter().map(String::as_str));
+                Err(Error::ColumnsNotThere { file: file.to_owned(), columns, nearest })
+            }
+        }
     }
 
     /// The words that mean missing in all columns, where they are not the usual ones.

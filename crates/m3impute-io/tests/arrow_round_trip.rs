@@ -257,6 +257,76 @@ fn lengths_of_time_are_filled_in_their_unit() {
 }
 
 #[test]
+fn decimals_are_filled_to_their_places_and_within_their_digits() {
+    let cells = vec![Some(150), None, Some(325), Some(-1)];
+    let whole = Decimal64Array::from(vec![Some(7), None, Some(9), Some(7)]).with_precision_and_scale(18, 0).unwrap();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("price", Arc::new(Decimal128Array::from(cells.clone()).with_precision_and_scale(10, 2).unwrap())),
+        ("narrow", Arc::new(Decimal128Array::from(cells.clone()).with_precision_and_scale(3, 2).unwrap())),
+        ("whole", Arc::new(whole)),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let document = document_of_batches(vec![batch.clone()], &ReadOptions::default()).unwrap();
+    let kinds: Vec<Kind> = document.table().schema().columns().iter().map(|c| c.kind).collect();
+    assert_eq!(kinds, [Kind::Continuous, Kind::Continuous, Kind::Integer]);
+    assert_eq!(document.table().number(2, 0), 3.25);
+    let mut fills = filled(document.table());
+    fills.fill(1, 0, 2.456);
+    fills.fill(1, 1, 12.0);
+    let out = document.filled_batches(Change::Fill(&fills)).unwrap().remove(0);
+    assert_eq!(out.schema(), batch.schema());
+    assert_eq!(out["price"].as_primitive::<Decimal128Type>().values(), &[150, 246, 325, -1]);
+    assert_eq!(out["narrow"].as_primitive::<Decimal128Type>().value(1), 999); // `9.99` is the largest there is
+    assert_eq!(out["whole"].as_primitive::<Decimal64Type>().value(1), 5);
+    let text = String::from_utf8(written(&document, Change::Fill(&fills), Format::Csv)).unwrap();
+    assert_eq!(text.lines().nth(2), Some("2.46,9.99,5"));
+}
+
+#[test]
+fn a_dictionary_of_whole_numbers_is_filled_with_its_levels() {
+    let batch_of = |keys: Vec<Option<i8>>, values: Vec<i64>| {
+        let array = DictionaryArray::<Int8Type>::new(keys.into(), Arc::new(Int64Array::from(values)));
+        RecordBatch::try_from_iter([("zip", Arc::new(array) as ArrayRef)]).unwrap()
+    };
+    let options = ReadOptions::default();
+    let training = document_of_batches(vec![batch_of(vec![Some(0), None, Some(1)], vec![10, -20])], &options).unwrap();
+    assert_eq!(training.table().schema().columns()[0].levels, ["-20", "10"]);
+    let value = |batch: &RecordBatch, row: usize| {
+        let array = batch["zip"].as_dictionary::<Int8Type>();
+        array.values().as_primitive::<Int64Type>().value(array.keys().value(row) as usize)
+    };
+    let out = training.filled_batches(Change::Fill(&filled(training.table()))).unwrap().remove(0);
+    assert_eq!([value(&out, 0), value(&out, 1), value(&out, 2)], [10, 10, -20]);
+    // Rows whose dictionary lacks the level learn it.
+    let rows = batch_of(vec![Some(0), None], vec![-20]);
+    let rows = document_as_in(vec![rows], &options, training.reading(), training.table().schema()).unwrap();
+    let out = rows.filled_batches(Change::Fill(&filled(rows.table()))).unwrap().remove(0);
+    assert_eq!([value(&out, 0), value(&out, 1)], [-20, 10]);
+}
+
+#[test]
+fn a_column_that_is_passed_through_because_of_its_type_says_so() {
+    let mut columns = sample();
+    let extension = HashMap::from([("ARROW:extension:name".to_owned(), "company.shape".to_owned())]);
+    let fields: Vec<Field> = columns.schema().fields().iter().map(|f| f.as_ref().clone()).collect();
+    let fields = fields.into_iter().map(|f| if f.name() == "list" { f.with_metadata(extension.clone()) } else { f });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    columns = RecordBatch::try_new(schema, columns.columns().to_vec()).unwrap();
+    let document = document_of_batches(vec![columns], &ReadOptions::default()).unwrap();
+    let notes = document.findings().iter().flat_map(|f| f.notes.iter().map(|n| (f.column.as_str(), n.text.as_str())));
+    let passed: Vec<(&str, &str)> = notes.filter(|(_, text)| text.contains("neither")).collect();
+    assert_eq!(
+        passed,
+        [
+            ("huge", "of type Int64 beyond 2^53, which could not be filled exactly: neither filled nor used"),
+            ("bytes", "of type Binary: neither filled nor used"),
+            ("span", "of type Time64(µs): neither filled nor used"),
+            ("list", "of type company.shape: neither filled nor used"),
+        ]
+    );
+}
+
+#[test]
 fn an_ordered_dictionary_gives_ordered_levels() {
     let values = StringArray::from(vec!["low", "mid", "high"]);
     let keys = Int8Array::from(vec![Some(2), None, Some(0)]);

@@ -51,6 +51,9 @@ fn new_rows_that_do_not_fit_are_refused_with_their_place() {
     let error = open(b"agee,c\n1,u\n", 10).unwrap_err();
     assert_eq!(error.to_string(), "`new.csv` has no column `age` (integer), which the model needs");
     assert_eq!(error.hint(), Some(Hint::DidYouMean { name: "agee".to_owned() }));
+    let error = open(b"x,y\n1,u\n", 10).unwrap_err();
+    let both = "`new.csv` has no columns `age` (integer), `c` (categorical), which the model needs";
+    assert_eq!(error.to_string(), both);
     let mut chunks = open(b"c,age\nu,1\nu,2\nu,old\n", 2).unwrap();
     assert_eq!(chunks.next().unwrap().unwrap().table().rows(), 2);
     let error = chunks.next().unwrap_err();

@@ -9,6 +9,7 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayData;
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
@@ -104,11 +105,13 @@ impl Column {
         Ok(Column { field: Arc::new(field), array: Arc::new(array) })
     }
 
-    /// A column that only passes through: all that is known is which cells have a value, a byte each.
+    /// A column that only passes through: all that is known is its type, and which cells have a value, a byte each.
     #[staticmethod]
-    fn opaque(py: Python<'_>, valid: PyBuffer<u8>) -> PyResult<Column> {
-        let valid = valid.to_vec(py)?;
-        Ok(Column::of_array(Arc::new(valid.iter().map(|&v| (v != 0).then_some(b"")).collect::<BinaryArray>())))
+    fn opaque(py: Python<'_>, r#type: &str, valid: PyBuffer<u8>) -> PyResult<Column> {
+        let array: BinaryArray = valid.to_vec(py)?.iter().map(|&v| (v != 0).then_some(b"")).collect();
+        let name = [(EXTENSION_TYPE_NAME_KEY.to_owned(), r#type.to_owned())];
+        let field = Field::new("", array.data_type().clone(), true).with_metadata(name.into());
+        Ok(Column { field: Arc::new(field), array: Arc::new(array) })
     }
 
     fn __len__(&self) -> usize {
@@ -208,6 +211,7 @@ fn data_type_of(kind: &str, zone: Option<&str>) -> Option<DataType> {
         "float32" => DataType::Float32,
         "float64" => DataType::Float64,
         "bool" => DataType::Boolean,
+        "date32" => DataType::Date32,
         _ => match kind.split_once('[') {
             Some(("timestamp", rest)) => DataType::Timestamp(unit(rest)?, zone.map(Into::into)),
             Some(("duration", rest)) => DataType::Duration(unit(rest)?),

@@ -1,18 +1,20 @@
 //! A fitted method in Python's hands.
 
 use crate::columns::Column;
-use crate::errors::{core, io};
+use crate::errors::{bug, core, io};
 use crate::requests::{RunRequest, infinities};
 use crate::tables::{Changed, Said, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
 use m3impute::distributions::Distributions;
 use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
 use m3impute_io::arrow::document_as_in;
-use m3impute_io::{ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
+use m3impute_io::{AtomicFile, ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
 
 /// What a method has learnt, and how new rows are read.
 #[pyclass(frozen, module = "m3impute._native")]
@@ -20,12 +22,14 @@ pub(crate) struct Model {
     fitted: Box<dyn FittedImputer>,
     reading: Reading,
     card: Value,
+    /// What was asked of the package when the model was made, as JSON; empty where it was made elsewhere.
+    asked: Value,
 }
 
 impl Model {
     pub(crate) fn new(fitted: Box<dyn FittedImputer>, reading: Reading) -> PyResult<Model> {
         let file = fitted.to_file().map_err(core)?;
-        Ok(Model { card: card_of(&file, &*fitted), fitted, reading })
+        Ok(Model { card: card_of(&file, &*fitted), fitted, reading, asked: Value::Null })
     }
 
     /// New rows, read as those that the model was made from.
@@ -35,7 +39,27 @@ impl Model {
         py.detach(|| document_as_in(vec![batch], &options, &self.reading, self.fitted.schema())).map_err(io)
     }
 
+    /// The bytes of its file, with what was asked of the package.
+    fn bytes(&self, asked: Value) -> m3impute::Result<Vec<u8>> {
+        let mut file = self.fitted.to_file()?;
+        file.header.asked = asked;
+        file.header.reading = serde_json::to_value(&self.reading).map_err(|e| Error::Bug(e.to_string()))?;
+        let mut bytes = Vec::new();
+        file.write(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn filled(&self, rows: &Table, run: &mut Run) -> m3impute::Result<Imputation> {
+        if rows.rows() == 0 {
+            return Ok(unchanged(rows)); // a method need not know what to make of no row at all
+        }
+        self.fitted.transform(rows, run)
+    }
+
     fn predicted(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, PredictiveDistributions)> {
+        if rows.rows() == 0 && self.fitted.has_distributions() {
+            return Ok((unchanged(rows), PredictiveDistributions::default()));
+        }
         let found = self.fitted.predict_distributions(rows, run)?;
         found.ok_or_else(|| Error::Request {
             what: "method".to_owned(),
@@ -43,6 +67,11 @@ impl Model {
             got: self.card["method"].as_str().unwrap_or_default().to_owned(),
         })
     }
+}
+
+/// Rows as they came.
+fn unchanged(rows: &Table) -> Imputation {
+    Imputation { table: rows.clone(), fallbacks: Vec::new(), notes: Vec::new(), scores: Vec::new() }
 }
 
 /// What a model says about itself.
@@ -80,21 +109,28 @@ impl Model {
                 known => Reading::deserialize(known).map_err(|e| Error::damaged(format!("how rows are read: {e}")))?,
             };
             let fitted = m3impute::load_file(&file)?;
-            Ok(Model { card: card_of(&file, &*fitted), fitted, reading })
+            let asked = file.header.asked.clone();
+            Ok(Model { card: card_of(&file, &*fitted), fitted, reading, asked })
         };
         py.detach(read).map_err(core)
     }
 
     /// The bytes of its file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let write = || -> m3impute::Result<Vec<u8>> {
-            let mut file = self.fitted.to_file()?;
-            file.header.reading = serde_json::to_value(&self.reading).map_err(|e| Error::Bug(e.to_string()))?;
-            let mut bytes = Vec::new();
-            file.write(&mut bytes)?;
-            Ok(bytes)
-        };
-        Ok(PyBytes::new(py, &py.detach(write).map_err(core)?))
+        let bytes = py.detach(|| self.bytes(self.asked.clone())).map_err(core)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Writes its file, in which stands what was asked of the package, as JSON. It appears whole or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf, asked: &str) -> PyResult<()> {
+        let asked = serde_json::from_str(asked).map_err(bug)?;
+        py.detach(|| {
+            let bytes = self.bytes(asked)?;
+            let mut file = AtomicFile::create(&path)?;
+            file.write_all(&bytes).map_err(m3impute_io::Error::Output)?;
+            file.commit()
+        })
+        .map_err(io)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Model>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -104,6 +140,16 @@ impl Model {
     /// What the model is: method, parameters, columns, as JSON.
     fn card(&self) -> String {
         self.card.to_string()
+    }
+
+    /// How new rows are read, as JSON.
+    fn reading(&self) -> PyResult<String> {
+        serde_json::to_string(&self.reading).map_err(bug)
+    }
+
+    /// What was asked of the package when the model was made, as JSON; `null` where it was made elsewhere.
+    fn asked(&self) -> String {
+        self.asked.to_string()
     }
 
     /// What was decided in another way than asked while fitting.
@@ -184,7 +230,7 @@ impl Model {
     ) -> PyResult<(Changed, Vec<Said>)> {
         let document = self.document(py, &columns, infinite)?;
         let imputation = watched(py, run.progress.as_ref(), |cancel, send| {
-            self.fitted.transform(document.table(), &mut run.run(cancel, send)?)
+            self.filled(document.table(), &mut run.run(cancel, send)?)
         })?;
         Ok((Changed::filled(&document, imputation)?, notes_of(document.findings())))
     }

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import _native
+from .._messages import DataError
+
+#: What stands among the expected kinds for dates that were texts in training.
+DATES_AS_TEXT = "dates as text"
 
 
 class Frame(ABC):
@@ -16,27 +20,48 @@ class Frame(ABC):
 
     Attributes
     ----------
+    data : Any
+        The table: what a lazy frame, a batch or a single column is one of.
     labels : list
         What the columns are called there.
     names : list of str
         The same as texts, each of them once.
-    expected : list of str
-        The kinds of the columns in training, where there was one. A column without a single value has no type of its
-        own in some libraries: then it is of this kind.
     """
 
+    #: Whether the columns have names of their own, by which they are found.
+    HAS_NAMES: ClassVar[bool] = True
+
+    data: Any
     labels: list[Hashable]
     names: list[str]
-    expected: list[str]
 
     def __init__(self, labels: Sequence[Hashable]) -> None:
         self.labels = list(labels)
         self.names = unique([str(label) for label in self.labels])
-        self.expected = []
+        self._expected: dict[int, str] | None = None
+
+    def match(self, expected: dict[str, str], by_place: bool) -> None:
+        """Find the columns of a training, given with their kinds: by name, or one by one where there are no names.
+
+        Columns that were not there in training are passed through.
+        """
+        if by_place:
+            self.names = list(expected)
+        self._expected = {at: expected[name] for at, name in enumerate(self.names) if name in expected}
 
     def expect(self, at: int) -> str | None:
-        """The kind of a column in training."""
-        return self.expected[at] if self.expected else None
+        """The kind of a column in training, where there was one.
+
+        A column without a single value has no type of its own in some libraries: then it is of this kind.
+        """
+        return None if self._expected is None else self._expected.get(at)
+
+    def columns(self) -> list[_native.Column]:
+        """The columns for the native half."""
+        rows, width = self.shape
+        unknown = as_bytes(np.ones(rows, dtype=bool))  # a column that is new is nobody's business
+        is_known = [self._expected is None or at in self._expected for at in range(width)]
+        return [self.column(at) if is_known[at] else _native.Column.opaque("", unknown) for at in range(width)]
 
     @property
     @abstractmethod
@@ -44,35 +69,50 @@ class Frame(ABC):
         """Rows and columns."""
 
     @abstractmethod
-    def columns(self) -> list[_native.Column]:
-        """The columns for the native half."""
+    def column(self, at: int) -> _native.Column:
+        """A column for the native half."""
 
     @abstractmethod
     def filled(self, changed: _native.Changed) -> Any:
-        """The same frame with its holes filled; everything else is as it was."""
+        """The table with its holes filled; everything else is as it was."""
 
     @abstractmethod
     def hidden(self, changed: _native.Changed) -> Any:
-        """The same frame with new holes."""
+        """The table with new holes."""
 
     @staticmethod
     @abstractmethod
-    def without(data: Any, places: list[int]) -> Any:
-        """The data without the columns in these places."""
+    def picked(data: Any, places: list[int]) -> Any:
+        """The columns in these places of a table, in this order."""
 
     @staticmethod
     def named(data: Any, names: list[str]) -> Any:
-        """The data with other names for its columns, where it has any."""
+        """The table with other names for its columns, where it has any."""
         return data
 
     @staticmethod
     @abstractmethod
     def beside(data: Any, flags: dict[str, np.ndarray]) -> Any:
-        """The data with further columns of flags."""
+        """The table with further columns of flags."""
+
+    def returned(self, data: Any) -> Any:
+        """The table as what came: lazy, a batch, or a single column where it is one still."""
+        return data
 
     def table(self, rows: np.ndarray, columns: dict[Hashable, np.ndarray]) -> Any:
         """A new table of this library about some rows of this frame, which stand in its index or its column `row`."""
         return with_rows(rows, columns)
+
+    def without(self, data: Any, places: Sequence[int]) -> Any:
+        """The table without the columns in these places."""
+        return self.picked(data, [at for at in range(self.shape[1]) if at not in places])
+
+    def place_of(self, name: str) -> int:
+        """The place of a column of the training, where it has to be there."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise DataError(f"`table` has no column `{name}`, which the output is to have") from None
 
     def level_labels(self, at: int, levels: list[str]) -> list[Hashable]:
         """What levels that the native half calls so are called in a column of this frame."""

@@ -14,37 +14,50 @@ from .base import Frame, as_bytes, rows_of, valid_bytes
 
 _UNITS = ("s", "ms", "us", "ns")
 
+#: A series may have any name, `None` too.
+_NO_SERIES = object()
+
 
 class PandasFrame(Frame):
-    """A `DataFrame` of pandas. Column names need be neither texts nor unique."""
+    """A `DataFrame` or a `Series` of pandas. Column names need be neither texts nor unique."""
 
-    def __init__(self, data: pd.DataFrame) -> None:
-        self.data = data
-        super().__init__(list(data.columns))
+    def __init__(self, data: pd.DataFrame | pd.Series) -> None:
+        self._series = data.name if isinstance(data, pd.Series) else _NO_SERIES
+        self.data: pd.DataFrame = data.to_frame() if isinstance(data, pd.Series) else data
+        super().__init__(list(self.data.columns))
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.data.shape
 
-    def columns(self) -> list[_native.Column]:
-        return [column_of(self._column(at), self.expect(at)) for at in range(self.data.shape[1])]
+    def column(self, at: int) -> _native.Column:
+        return column_of(self._column(at), self.expect(at))
 
     def _column(self, at: int) -> pd.Series:
-        column = self.data.iloc[:, at]
-        if self.expect(at) in (None, "continuous", "integer") or column.dtype.kind != "f" or column.notna().any():
+        column, expected = self.data.iloc[:, at], self.expect(at)
+        if isinstance(column.dtype, pd.SparseDtype):
+            column = column.sparse.to_dense()
+        may_be_anything = column.dtype.kind == "f" or column.dtype == np.dtype(object)
+        if expected in (None, "continuous", "integer") or not may_be_anything or column.notna().any():
             return column
-        return column.astype(object)  # pandas makes floats of what holds nothing, which cannot be filled with texts
+        # What holds nothing has floats or objects in pandas, whatever it is in training.
+        return column.astype("datetime64[us]" if expected == "datetime" else object)
 
     def filled(self, changed: _native.Changed) -> pd.DataFrame:
         out = self.data.copy()
         for at in changed.columns():
-            out.isetitem(at, _filled(self._column(at), changed, at, self.expect(at)))
+            out.isetitem(at, self._as_sparse(at, _filled(self._column(at), changed, at, self.expect(at))))
         return out
+
+    def _as_sparse(self, at: int, array: Any) -> Any:
+        """The cells of a column as they came, where they came sparse."""
+        dtype = self.data.iloc[:, at].dtype
+        return pd.arrays.SparseArray(array, dtype=dtype) if isinstance(dtype, pd.SparseDtype) else array
 
     def hidden(self, changed: _native.Changed) -> pd.DataFrame:
         out = self.data.copy()
         for at in changed.columns():
-            column = self.data.iloc[:, at]
+            column = self._column(at)
             rows = rows_of(changed, at)
             dtype = column.dtype
             if isinstance(dtype, np.dtype) and dtype.kind in "iu":
@@ -53,12 +66,17 @@ class PandasFrame(Frame):
                 column = column.astype("boolean")
             array = column.array.copy()
             array[rows] = None if dtype == object else column.array.dtype.na_value
-            out.isetitem(at, array)
+            out.isetitem(at, self._as_sparse(at, array) if column.dtype == dtype else array)
         return out
 
     @staticmethod
-    def without(data: Any, places: list[int]) -> pd.DataFrame:
-        return data.iloc[:, [at for at in range(data.shape[1]) if at not in places]]
+    def picked(data: Any, places: list[int]) -> pd.DataFrame:
+        return data.iloc[:, places]
+
+    def returned(self, data: Any) -> Any:
+        if self._series is _NO_SERIES or data.shape[1] != 1:
+            return data
+        return data.iloc[:, 0].rename(self._series)
 
     @staticmethod
     def named(data: Any, names: list[str]) -> Any:
@@ -132,7 +150,7 @@ def column_of(column: pd.Series, expected: str | None = None) -> _native.Column:
         plain = np.dtype(dtype.numpy_dtype)
         values = column.array.to_numpy(dtype=plain, na_value=plain.type(0))
         return _native.Column.buffer(plain.name, as_bytes(values), valid_bytes(missing))
-    return _native.Column.opaque(as_bytes(~missing))
+    return _native.Column.opaque(str(dtype), as_bytes(~missing))
 
 
 def _filled(column: pd.Series, changed: _native.Changed, at: int, expected: str | None) -> Any:
@@ -160,7 +178,7 @@ def _filled(column: pd.Series, changed: _native.Changed, at: int, expected: str 
     if kind == "O":
         values = column.to_numpy().copy()
         objects.put(values, rows, objects.column_of(values, expected)[1](cells))
-        return values
+        return pd.Series(values, dtype=object, index=column.index)  # of an array pandas would make moments
     plain = np.dtype(getattr(dtype, "numpy_dtype", dtype))
     array[rows] = np.frombuffer(cells.to_bytes(), dtype=plain)
     return array

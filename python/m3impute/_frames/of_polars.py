@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from .. import _native
-from .base import Frame, as_bytes, with_rows
+from .base import DATES_AS_TEXT, Frame, as_bytes, with_rows
 
 
 #: The types of columns without a value, by what they are in training.
@@ -20,23 +20,30 @@ _TYPES: dict[str | None, Any] = {
     "categorical": pl.String,
     "ordered": pl.String,
     "datetime": pl.Datetime,
+    DATES_AS_TEXT: pl.String,
 }
 
 
-class PolarsFrame(Frame):
-    """A `DataFrame` or `LazyFrame` of polars. Null and `NaN` are both missing."""
+_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
-    def __init__(self, data: pl.DataFrame | pl.LazyFrame) -> None:
-        self.lazy = isinstance(data, pl.LazyFrame)
-        self.data: pl.DataFrame = data.collect() if isinstance(data, pl.LazyFrame) else data
+
+class PolarsFrame(Frame):
+    """A `DataFrame`, `LazyFrame` or `Series` of polars. Null and `NaN` are both missing."""
+
+    def __init__(self, data: pl.DataFrame | pl.LazyFrame | pl.Series) -> None:
+        self._came = type(data)
+        if isinstance(data, pl.LazyFrame):
+            self.data: pl.DataFrame = data.collect()
+        else:
+            self.data = data.to_frame() if isinstance(data, pl.Series) else data
         super().__init__(self.data.columns)
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.data.shape
 
-    def columns(self) -> list[_native.Column]:
-        return [_column_of(self._column(at)) for at in range(self.data.width)]
+    def column(self, at: int) -> _native.Column:
+        return _column_of(self._column(at))
 
     def _column(self, at: int) -> pl.Series:
         column = self.data.to_series(at)
@@ -44,15 +51,19 @@ class PolarsFrame(Frame):
 
     def _changed(self, changed: _native.Changed) -> Any:
         new = [_series(changed.column(at), self._column(at)) for at in changed.columns()]
-        out = self.data.with_columns(new)
-        return out.lazy() if self.lazy else out
+        return self.data.with_columns(new)
 
     filled = _changed
     hidden = _changed
 
     @staticmethod
-    def without(data: Any, places: list[int]) -> Any:
-        return data.drop([data.columns[at] for at in places])
+    def picked(data: Any, places: list[int]) -> Any:
+        return data.select([data.columns[at] for at in places])
+
+    def returned(self, data: Any) -> Any:
+        if issubclass(self._came, pl.LazyFrame):
+            return data.lazy()
+        return data.to_series(0) if issubclass(self._came, pl.Series) and data.width == 1 else data
 
     @staticmethod
     def named(data: Any, names: list[str]) -> Any:
@@ -67,8 +78,9 @@ class PolarsFrame(Frame):
 
 
 def _column_of(column: pl.Series) -> _native.Column:
-    if column.dtype == pl.Object:
-        return _native.Column.opaque(as_bytes(column.is_not_null().to_numpy()))
+    # Types that polars has and Arrow has not: nulls alone, objects, numbers of 128 bits.
+    if column.dtype in (pl.Null, pl.Object) or (column.dtype.is_integer() and column.dtype not in _INTEGERS):
+        return _native.Column.opaque(str(column.dtype), as_bytes(column.is_not_null().to_numpy()))
     return _native.Column.arrow(column)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import _native
-from .base import Frame, with_rows
+from .base import DATES_AS_TEXT, Frame, with_rows
 
 
 #: The types of columns without a value, by what they are in training.
@@ -20,16 +20,19 @@ _TYPES: dict[str | None, Any] = {
     "categorical": pa.string(),
     "ordered": pa.string(),
     "datetime": pa.timestamp("us"),
+    DATES_AS_TEXT: pa.string(),
 }
 
 
 class ArrowFrame(Frame):
-    """A `Table` or `RecordBatch` of pyarrow; any other Arrow stream comes back as a `Table`."""
+    """A `Table`, a `RecordBatch` or a single column of pyarrow; any other Arrow stream comes back as a `Table`."""
 
     def __init__(self, data: Any) -> None:
-        self.batch = isinstance(data, pa.RecordBatch)
-        if self.batch:
+        self._came = type(data)
+        if isinstance(data, pa.RecordBatch):
             self.data = pa.Table.from_batches([data])
+        elif isinstance(data, (pa.Array, pa.ChunkedArray)):
+            self.data = pa.table([data], names=["0"])
         else:
             self.data = data if isinstance(data, pa.Table) else pa.table(data)
         super().__init__(self.data.column_names)
@@ -38,8 +41,8 @@ class ArrowFrame(Frame):
     def shape(self) -> tuple[int, int]:
         return self.data.shape
 
-    def columns(self) -> list[_native.Column]:
-        return [_native.Column.arrow(self._column(at)) for at in range(self.data.num_columns)]
+    def column(self, at: int) -> _native.Column:
+        return _native.Column.arrow(self._column(at))
 
     def _column(self, at: int) -> Any:
         column = self.data.column(at)
@@ -53,14 +56,23 @@ class ArrowFrame(Frame):
             column = pa.chunked_array(changed.column(at))
             nullable = field.with_nullable(field.nullable or column.null_count > 0)
             out = out.set_column(at, nullable, column if column.type == field.type else column.cast(field.type))
-        return out.combine_chunks().to_batches()[0] if self.batch else out
+        return out
 
     filled = _changed
     hidden = _changed
 
     @staticmethod
-    def without(data: Any, places: list[int]) -> Any:
-        return data.select([at for at in range(data.num_columns) if at not in places])
+    def picked(data: Any, places: list[int]) -> Any:
+        return data.select(places)
+
+    def returned(self, data: Any) -> Any:
+        if issubclass(self._came, pa.RecordBatch):
+            batches = data.combine_chunks().to_batches()
+            return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=data.schema)
+        if data.num_columns == 1 and issubclass(self._came, (pa.Array, pa.ChunkedArray)):
+            column = data.column(0)
+            return column if issubclass(self._came, pa.ChunkedArray) else column.combine_chunks()
+        return data
 
     @staticmethod
     def named(data: Any, names: list[str]) -> Any:

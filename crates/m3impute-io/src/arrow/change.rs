@@ -1,6 +1,6 @@
 //! Batches with missing cells filled or cells hidden: the same types, untouched cells bit for bit.
 
-use super::columns::{Sort, dictionary, per_second, sort_of, text_at};
+use super::columns::{Sort, dictionary, levels_of, per_second, sort_of, ten_to, text_at};
 use super::read::ArrowSource;
 use crate::column::filled_text;
 use crate::document::{Change, Document, Source};
@@ -11,7 +11,7 @@ use arrow_array::builder::{LargeStringBuilder, StringBuilder, StringViewBuilder}
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, PrimitiveArray, RecordBatch};
-use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, i256};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use m3impute_core::{Kind, Values};
 use std::collections::HashMap;
@@ -152,6 +152,12 @@ impl Fills<'_> {
         }
     }
 
+    /// The stored number of a filled decimal, within what its digits can hold.
+    fn decimal(&self, row: usize, digits: u8, scale: i8) -> f64 {
+        let largest = 10f64.powi(i32::from(digits)) - 1.0;
+        (self.number(row) * ten_to(scale)).round().clamp(-largest, largest)
+    }
+
     fn flag(&self, row: usize) -> bool {
         let spec = &self.filled.schema().columns()[self.col];
         let value = self.filled.number(row, self.col);
@@ -188,6 +194,18 @@ impl Fills<'_> {
             }),
             DataType::Float32 => self.primitive::<Float32Type>(array, |row| self.number(row) as f32),
             DataType::Float64 => self.primitive::<Float64Type>(array, |row| self.number(row)),
+            DataType::Decimal32(digits, scale) => {
+                self.primitive::<Decimal32Type>(array, |row| self.decimal(row, *digits, *scale) as i32)
+            }
+            DataType::Decimal64(digits, scale) => {
+                self.primitive::<Decimal64Type>(array, |row| self.decimal(row, *digits, *scale) as i64)
+            }
+            DataType::Decimal128(digits, scale) => {
+                self.primitive::<Decimal128Type>(array, |row| self.decimal(row, *digits, *scale) as i128)
+            }
+            DataType::Decimal256(digits, scale) => self.primitive::<Decimal256Type>(array, |row| {
+                i256::from_f64(self.decimal(row, *digits, *scale)).unwrap_or_default()
+            }),
             DataType::Date32 => self.primitive::<Date32Type>(array, |row| date(row, 1.0 / 86_400.0) as i32),
             DataType::Date64 => self.primitive::<Date64Type>(array, |row| date(row, 1e3) as i64),
             DataType::Timestamp(unit, _) => {
@@ -250,9 +268,9 @@ impl Fills<'_> {
     fn dictionary(&self, array: &ArrayRef, key: &DataType) -> Result<ArrayRef> {
         let (mut keys, values) = dictionary(array);
         let mut known: HashMap<String, usize> = HashMap::new();
-        for at in 0..values.len() {
-            if let Some(text) = text_at(values, at) {
-                known.entry(text.to_owned()).or_insert(at);
+        for (at, level) in levels_of(values).into_iter().enumerate() {
+            if let Some(level) = level {
+                known.entry(level.into_owned()).or_insert(at);
             }
         }
         let mut learnt: Vec<String> = Vec::new();
@@ -265,17 +283,36 @@ impl Fills<'_> {
             });
             keys[row - self.first] = Some(at);
         }
-        let old = (0..values.len()).map(|at| text_at(values, at));
-        let values = if learnt.is_empty() {
-            array.as_any_dictionary().values().clone()
-        } else {
-            strings(old.chain(learnt.iter().map(|l| Some(l.as_str()))), values.data_type())
-        };
+        let mut values = array.as_any_dictionary().values().clone();
+        if !learnt.is_empty() {
+            let learnt = of_levels(&learnt, values.data_type());
+            values = arrow_select::concat::concat(&[&values, &learnt]).map_err(|e| Error::Bug(e.to_string()))?;
+        }
         with_keys(&keys, values, key).ok_or_else(|| Error::Unwritable {
             column: self.filled.schema().columns()[self.col].name.clone(),
             got: format!("{} with another level", array.data_type()),
             format: "its own type",
         })
+    }
+}
+
+/// Levels as an array of the values of a dictionary: texts or whole numbers.
+fn of_levels(levels: &[String], data_type: &DataType) -> ArrayRef {
+    macro_rules! whole {
+        ($type:ty) => {
+            Arc::new(levels.iter().map(|level| level.parse().ok()).collect::<PrimitiveArray<$type>>())
+        };
+    }
+    match data_type {
+        DataType::Int8 => whole!(Int8Type),
+        DataType::Int16 => whole!(Int16Type),
+        DataType::Int32 => whole!(Int32Type),
+        DataType::Int64 => whole!(Int64Type),
+        DataType::UInt8 => whole!(UInt8Type),
+        DataType::UInt16 => whole!(UInt16Type),
+        DataType::UInt32 => whole!(UInt32Type),
+        DataType::UInt64 => whole!(UInt64Type),
+        text => strings(levels.iter().map(|level| Some(level.as_str())), text),
     }
 }
 

@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
+use std::borrow::Cow;
 
 /// What the values of an Arrow type mean to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) enum Sort {
     Flag,
     /// Text.
     Text,
-    /// Text by way of a dictionary.
+    /// Text, or whole numbers, by way of a dictionary.
     Category,
     /// Days or timestamps.
     Timestamp,
@@ -42,7 +43,18 @@ pub(crate) fn sort_of(data_type: &DataType) -> Sort {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => Sort::Fraction,
         DataType::Boolean => Sort::Flag,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Sort::Text,
-        DataType::Dictionary(_, values) if sort_of(values) == Sort::Text => Sort::Category,
+        // Decimals are the numbers that they are; a filled one is rounded to the places of its type.
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => {
+            if *scale > 0 {
+                Sort::Fraction
+            } else {
+                Sort::Whole
+            }
+        }
+        DataType::Dictionary(_, values) if sort_of(values) == Sort::Text || values.is_integer() => Sort::Category,
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => Sort::Timestamp,
         DataType::Duration(_) => Sort::Span,
         _ => Sort::Other,
@@ -57,6 +69,11 @@ pub(crate) fn per_second(unit: TimeUnit) -> f64 {
         TimeUnit::Microsecond => 1e6,
         TimeUnit::Nanosecond => 1e9,
     }
+}
+
+/// What the stored number of a decimal has to be divided by.
+pub(crate) fn ten_to(scale: i8) -> f64 {
+    10f64.powi(i32::from(scale))
 }
 
 /// Shows each value as a number: whole numbers and fractions as they are, flags as 0 and 1, timestamps in seconds since
@@ -83,6 +100,12 @@ pub(crate) fn each_number(array: &dyn Array, mut see: impl FnMut(Option<f64>)) {
         DataType::Float16 => run::<Float16Type>(array, f64::from, see),
         DataType::Float32 => run::<Float32Type>(array, f64::from, see),
         DataType::Float64 => run::<Float64Type>(array, |v| v, see),
+        DataType::Decimal32(_, scale) => run::<Decimal32Type>(array, |v| f64::from(v) / ten_to(*scale), see),
+        DataType::Decimal64(_, scale) => run::<Decimal64Type>(array, |v| v as f64 / ten_to(*scale), see),
+        DataType::Decimal128(_, scale) => run::<Decimal128Type>(array, |v| v as f64 / ten_to(*scale), see),
+        DataType::Decimal256(_, scale) => {
+            run::<Decimal256Type>(array, |v| v.to_string().parse().unwrap_or(f64::NAN) / ten_to(*scale), see);
+        }
         DataType::Date32 => run::<Date32Type>(array, |v| f64::from(v) * 86_400.0, see),
         DataType::Date64 => run::<Date64Type>(array, |v| v as f64 / 1e3, see),
         DataType::Timestamp(unit, _) => {
@@ -123,8 +146,8 @@ pub(crate) fn each_text<E>(array: &dyn Array, mut see: impl FnMut(Option<&str>) 
         DataType::Utf8View => array.as_string_view().iter().try_for_each(see),
         DataType::Dictionary(_, _) => {
             let (keys, values) = dictionary(array);
-            let values: Vec<Option<&str>> = (0..values.len()).map(|i| text_at(values, i)).collect();
-            keys.into_iter().try_for_each(|key| see(key.and_then(|k| values.get(k).copied().flatten())))
+            let levels = levels_of(values);
+            keys.into_iter().try_for_each(|key| see(key.and_then(|k| levels.get(k)?.as_deref())))
         }
         _ => (0..array.len()).try_for_each(|_| see(None)),
     }
@@ -141,6 +164,14 @@ pub(crate) fn text_at(array: &dyn Array, at: usize) -> Option<&str> {
         DataType::Utf8View => Some(array.as_string_view().value(at)),
         _ => None,
     }
+}
+
+/// The values of a dictionary, which are texts or whole numbers, as texts.
+pub(crate) fn levels_of(values: &dyn Array) -> Vec<Option<Cow<'_, str>>> {
+    if sort_of(values.data_type()) == Sort::Text {
+        return (0..values.len()).map(|at| text_at(values, at).map(Cow::Borrowed)).collect();
+    }
+    written(values, 0.0).into_iter().map(|level| level.map(Cow::Owned)).collect()
 }
 
 /// The keys and the values of a dictionary array.
@@ -192,6 +223,12 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
             array.as_primitive::<$type>().iter().map(|v| v.map(|v| v.to_string())).collect()
         };
     }
+    macro_rules! decimals {
+        ($type:ty) => {{
+            let array = array.as_primitive::<$type>();
+            (0..array.len()).map(|i| (!array.is_null(i)).then(|| array.value_as_string(i))).collect()
+        }};
+    }
     // `NaN` is no value.
     macro_rules! numbers {
         ($type:ty) => {
@@ -216,14 +253,10 @@ pub(crate) fn written(array: &dyn Array, step: f64) -> Vec<Option<String>> {
             each_number(array, |v| texts.push(v.map(|v| v.to_string())));
             texts
         }
-        DataType::Decimal128(_, _) => {
-            let array = array.as_primitive::<Decimal128Type>();
-            (0..array.len()).map(|i| (!array.is_null(i)).then(|| array.value_as_string(i))).collect()
-        }
-        DataType::Decimal256(_, _) => {
-            let array = array.as_primitive::<Decimal256Type>();
-            (0..array.len()).map(|i| (!array.is_null(i)).then(|| array.value_as_string(i))).collect()
-        }
+        DataType::Decimal32(_, _) => decimals!(Decimal32Type),
+        DataType::Decimal64(_, _) => decimals!(Decimal64Type),
+        DataType::Decimal128(_, _) => decimals!(Decimal128Type),
+        DataType::Decimal256(_, _) => decimals!(Decimal256Type),
         data_type if sort_of(data_type) == Sort::Timestamp => {
             let zoned = matches!(data_type, DataType::Timestamp(_, Some(_)));
             let mut format = iso(step);

@@ -1,6 +1,6 @@
 //! Batches become a table.
 
-use super::columns::{Sort, Texts, Written, each_number, is_beyond, sort_of, step_of};
+use super::columns::{Sort, Texts, Written, each_number, is_beyond, levels_of, sort_of, step_of};
 use super::files::Batches;
 use crate::cells::Trouble;
 use crate::column::{ReadColumn, read_column};
@@ -187,10 +187,11 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
     };
     let asked = if wish.kind.is_some() { "asked for" } else { "by its type" };
     match (sort, wish.kind) {
-        (Sort::Other, _) => Ok(plain(
-            wish.kind.filter(|k| k.is_opaque()).unwrap_or(Kind::Text),
-            &format!("of type {}", field.data_type()),
-        )),
+        (Sort::Other, _) => {
+            let mut inferred = plain(wish.kind.filter(|k| k.is_opaque()).unwrap_or(Kind::Text), &of_type(field));
+            inferred.passed_through = Some(of_type(field));
+            Ok(inferred)
+        }
         (Sort::Category, None) => {
             let ordered = field.dict_is_ordered().unwrap_or(false);
             let kind = if ordered { Kind::Ordered } else { Kind::Categorical };
@@ -219,6 +220,10 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
             inferred.spec.step = step_of(arrays);
             Ok(inferred)
         }
+        (Sort::Whole, None) if is_beyond(arrays) => {
+            let why = format!("{} beyond 2^53, which could not be filled exactly", of_type(field));
+            Ok(Inferred { passed_through: Some(why.clone()), ..plain(Kind::Identifier, &why) })
+        }
         (Sort::Whole, None) => Ok(match whole_identifier(arrays, wish.name) {
             Some((reason, instead)) => Inferred { instead, ..plain(Kind::Identifier, reason) },
             None => plain(Kind::Integer, asked),
@@ -226,18 +231,34 @@ fn infer_column(arrays: &[ArrayRef], field: &Field, wish: &Wish<'_>) -> std::res
         (Sort::Span, None) => Ok(plain(Kind::Integer, asked)),
         (Sort::Fraction, None) => {
             let mut inferred = plain(Kind::Continuous, asked);
-            inferred.reading.decimals = 6;
+            inferred.reading.decimals = places_of(field.data_type()).unwrap_or(6);
             Ok(inferred)
         }
         (_, Some(kind)) => Ok(plain(kind, asked)),
     }
 }
 
+/// The type of a column in words: that of its extension, where it has one.
+fn of_type(field: &Field) -> String {
+    match field.extension_type_name() {
+        Some(name) => format!("of type {name}"),
+        None => format!("of type {}", field.data_type()),
+    }
+}
+
+/// The places behind the point of a decimal.
+fn places_of(data_type: &DataType) -> Option<u32> {
+    match data_type {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => u32::try_from(*scale).ok(),
+        _ => None,
+    }
+}
+
 /// Why a column of whole numbers is a name of its rows, where it is one, and what it could be instead.
 fn whole_identifier(arrays: &[ArrayRef], name: &str) -> Option<(&'static str, Option<Kind>)> {
-    if is_beyond(arrays) {
-        return Some(("whole numbers beyond 2^53, which a filled table could not give back exactly", None));
-    }
     let (mut counts_up, mut before, mut rows) = (true, None, 0);
     let (mut seen, mut distinct) = (HashSet::new(), is_id(name));
     for array in arrays {
@@ -261,12 +282,9 @@ fn whole_identifier(arrays: &[ArrayRef], name: &str) -> Option<(&'static str, Op
 fn dictionary_levels(arrays: &[ArrayRef]) -> Vec<String> {
     let (mut levels, mut seen) = (Vec::new(), HashSet::new());
     for array in arrays {
-        let values = array.as_any_dictionary().values();
-        for at in 0..values.len() {
-            if let Some(level) = super::columns::text_at(values, at)
-                && seen.insert(level.to_owned())
-            {
-                levels.push(level.to_owned());
+        for level in levels_of(array.as_any_dictionary().values()).into_iter().flatten() {
+            if seen.insert(level.clone()) {
+                levels.push(level.into_owned());
             }
         }
     }

@@ -165,9 +165,8 @@ pub(crate) fn write_as_text(
         out.push(b'\n');
     }
     for field in schema.fields() {
-        let decimal =
-            matches!(field.data_type(), DataType::Decimal128(_, _) | DataType::Decimal256(_, _) | DataType::Null);
-        if matches!(sort_of(field.data_type()), Sort::Other | Sort::Span) && !decimal {
+        let is_null = matches!(field.data_type(), DataType::Null);
+        if matches!(sort_of(field.data_type()), Sort::Other | Sort::Span) && !is_null {
             let format = if delimiter == b'\t' { "tsv" } else { "csv" };
             return Err(Error::Unwritable { column: field.name().clone(), got: field.data_type().to_string(), format });
         }
