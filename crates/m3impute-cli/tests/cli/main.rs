@@ -1,6 +1,8 @@
 //! The program as its users meet it.
 
 mod bad_input;
+#[cfg(unix)]
+mod files;
 mod guides;
 mod messy;
 mod pages;
