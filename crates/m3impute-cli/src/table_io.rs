@@ -56,7 +56,8 @@ pub fn settings(tuning: &TuningArgs, empty: EmptyColumns) -> Settings {
 }
 
 /// A run that the arguments describe, shown by a bar and stopped by Ctrl-C.
-pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
+pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel, verbosity: &Verbosity) -> Result<Run, Failure> {
+    say_fewer_threads(args.threads, verbosity);
     let bar = bar.clone();
     let run = Run::new(args.seed, args.threads)?
         .cancelled_by(cancel.clone())
@@ -65,6 +66,11 @@ pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
         Some(budget) => run.within(budget),
         None => run,
     })
+}
+
+/// Says so where a run has fewer threads than are asked for.
+pub fn say_fewer_threads(asked: usize, verbosity: &Verbosity) {
+    Run::fewer_threads(asked).iter().for_each(|note| verbosity.note(note));
 }
 
 /// The columns without a single observed value, after the policy was applied.

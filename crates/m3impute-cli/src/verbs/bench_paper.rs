@@ -5,7 +5,7 @@ use crate::args::{BenchPaperArgs, ScaleChoice, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::grid::{Cell, Grid};
 use crate::memory::MemoryProbe;
-use crate::table_io::{Target, say_written};
+use crate::table_io::{Target, say_fewer_threads, say_written};
 use crate::terminal::{Bar, Verbosity, print, thousands};
 use m3impute::{Cancel, Progress};
 use m3impute_gnn::speed::Machine;
@@ -31,6 +31,7 @@ pub fn paper(args: &BenchPaperArgs, verbosity: &Verbosity, cancel: &Cancel) -> O
     if !study.is_measured() {
         return facts(study, data, &tables, args, verbosity, cancel);
     }
+    say_fewer_threads(args.threads, verbosity);
     let machine = Machine::this();
     let bench = Bench {
         seeds: args.seeds.clone(),

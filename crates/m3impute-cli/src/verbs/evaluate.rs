@@ -39,6 +39,7 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
             ScaleChoice::Paper => ScaleBy::Paper,
         },
     };
+    table_io::say_fewer_threads(args.run.threads, verbosity);
     let started = Instant::now();
     let bar = verbosity.bar();
     let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), task: Mutex::default() });

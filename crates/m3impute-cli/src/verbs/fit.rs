@@ -21,7 +21,7 @@ pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
 
     let started = Instant::now();
     let bar = verbosity.bar();
-    let mut run = table_io::run(&args.learn.run, &bar, cancel)?;
+    let mut run = table_io::run(&args.learn.run, &bar, cancel, verbosity)?;
     let fitted = inductive.fit(document.table(), &mut run)?;
     bar.clear();
     fitted.notes().iter().for_each(|note| verbosity.note(note));

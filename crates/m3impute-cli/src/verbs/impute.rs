@@ -34,7 +34,7 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
 
     let started = Instant::now();
     let bar = verbosity.bar();
-    let mut run = table_io::run(run_args, &bar, cancel)?;
+    let mut run = table_io::run(run_args, &bar, cancel, verbosity)?;
     // A report shows distributions wherever there are some; the filled values are the same.
     let with_distributions = args.uncertainty.is_asked() || (report.is_some() && method.has_distributions());
     let (mut imputation, distributions) = if with_distributions {

@@ -35,7 +35,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
         ..ReadOptions::default()
     };
     let bar = verbosity.bar();
-    let mut run = table_io::run(&args.run, &bar, cancel)?;
+    let mut run = table_io::run(&args.run, &bar, cancel, verbosity)?;
     let mut chunks = m3impute_io::open_chunks(&input, &options, &reading, fitted.schema(), args.chunk)?;
     let input_format = chunks.format();
     let mut work = Work { fitted: fitted.as_ref(), rows: 0, fallbacks: Vec::new() };
