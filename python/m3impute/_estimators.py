@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Hashable
 from dataclasses import dataclass
 from numbers import Integral
@@ -352,7 +351,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
         """Write the model to a file, which :func:`load` and ``m3impute transform --model`` read.
 
         The file is safetensors with a JSON header: no pickle, nothing is run when it is opened. It appears whole or
-        not at all.
+        not at all; one that is replaced keeps its owner and mode.
 
         Parameters
         ----------
@@ -360,15 +359,7 @@ class _Imputer(ImputerOptions, CallbackSupportMixin, TransformerMixin, BaseEstim
             The file.
         """
         check_is_fitted(self)
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            try:
-                file.write(self.model_.to_bytes())
-                file.close()
-                os.replace(file.name, target)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        self.model_.save(path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__

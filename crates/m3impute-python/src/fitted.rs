@@ -8,11 +8,13 @@ use crate::watch::watched;
 use m3impute::distributions::Distributions;
 use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
 use m3impute_io::arrow::document_as_in;
-use m3impute_io::{ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
+use m3impute_io::{AtomicFile, ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
 
 /// What a method has learnt, and how new rows are read.
 #[pyclass(frozen, module = "m3impute._native")]
@@ -33,6 +35,15 @@ impl Model {
         let batch = batch_of(columns)?;
         let options = ReadOptions { infinities: infinities(infinite).map_err(core)?, ..ReadOptions::default() };
         py.detach(|| document_as_in(vec![batch], &options, &self.reading, self.fitted.schema())).map_err(io)
+    }
+
+    /// The bytes of its file.
+    fn bytes(&self) -> m3impute::Result<Vec<u8>> {
+        let mut file = self.fitted.to_file()?;
+        file.header.reading = serde_json::to_value(&self.reading).map_err(|e| Error::Bug(e.to_string()))?;
+        let mut bytes = Vec::new();
+        file.write(&mut bytes)?;
+        Ok(bytes)
     }
 
     fn predicted(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, PredictiveDistributions)> {
@@ -87,14 +98,20 @@ impl Model {
 
     /// The bytes of its file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let write = || -> m3impute::Result<Vec<u8>> {
-            let mut file = self.fitted.to_file()?;
-            file.header.reading = serde_json::to_value(&self.reading).map_err(|e| Error::Bug(e.to_string()))?;
-            let mut bytes = Vec::new();
-            file.write(&mut bytes)?;
-            Ok(bytes)
+        Ok(PyBytes::new(py, &py.detach(|| self.bytes()).map_err(core)?))
+    }
+
+    /// Writes its file, which appears whole or not at all.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let write = || -> m3impute_io::Result<()> {
+            let bytes = self.bytes()?;
+            let mut file = AtomicFile::create(&path)?;
+            // A failure to write is told by the file itself, with its name.
+            let written = file.write_all(&bytes).map_err(m3impute_io::Error::Output);
+            file.failure().map_or(written, Err)?;
+            file.commit()
         };
-        Ok(PyBytes::new(py, &py.detach(write).map_err(core)?))
+        py.detach(write).map_err(io)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Model>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
