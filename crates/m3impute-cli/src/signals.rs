@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// Work that was asked to stop may take that long to do so: every verb ends within a second.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_millis(300);
 
 /// The first signal asks the work to stop and clean up. Work that goes on for long all the same (it waits for a pipe or
 /// a disk, or is between two looks at the flag) is cut off; a second signal does so at once.

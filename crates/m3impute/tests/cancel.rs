@@ -10,7 +10,7 @@ fn table(rows: usize) -> Table {
     let schema =
         Schema::new(kinds.chain([ColumnSpec::with_levels("level", Kind::Categorical, levels)]).collect()).unwrap();
     let noise = |i: usize, j: usize| ((i * 7919 + j * 104_729) % 10_007) as f64 / 10_007.0;
-    let is_hole = |i: usize, j: usize| (i * 31 + j * 17) % 5 == 0;
+    let is_hole = |i: usize, j: usize| (i * 31 + j * 17).is_multiple_of(5);
     let number = |j: usize| move |i: usize| (!is_hole(i, j)).then(|| noise(i, 0) * j as f64 + noise(i, j + 1));
     let code = |i: usize| (!is_hole(i, 9)).then(|| (noise(i, 0) * 4.99) as u32);
     let mut columns: Vec<Column> = (0..9).map(|j| Column::numbers((0..rows).map(number(j)))).collect();
