@@ -323,7 +323,8 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
         """Write the model to a file, which :func:`load` and ``m3impute transform --model`` read.
 
         The file is safetensors with a JSON header: no pickle, nothing is run when it is opened. It appears whole or
-        not at all. The parameters of the imputer go along, but for generators and callbacks.
+        not at all; one that is replaced keeps its owner and mode. The parameters of the imputer go along, but for
+        generators and callbacks.
 
         Parameters
         ----------

@@ -1,5 +1,6 @@
 """The native half: Arrow columns in and out, the methods, and the run."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -17,6 +18,7 @@ __all__ = [
     "Table",
     "__version__",
     "check",
+    "fewer_threads",
     "mechanisms",
     "methods",
 ]
@@ -107,4 +109,5 @@ class Model:
 
 def methods() -> str: ...
 def mechanisms() -> list[tuple[str, str]]: ...
+def fewer_threads(asked: int) -> str | None: ...
 def check(method: _MethodRequest) -> None: ...

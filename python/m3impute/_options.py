@@ -110,7 +110,8 @@ class RunOptions:
     random_state : int, numpy generator or None, default 0
         The seed. ``None`` is another one each time.
     n_jobs : int, optional
-        Threads; -1 or ``None`` is as many as the machine has. The result does not depend on it.
+        Threads, four for each core at most; -1 or ``None`` is as many as the machine has. The result does not depend
+        on it.
     max_seconds : float, optional
         Stop learning after so many seconds and use the best so far.
     progress : bool or callable, optional

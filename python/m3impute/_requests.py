@@ -9,8 +9,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from . import _native
 from ._frames import Frame
-from ._messages import UsageError
+from ._messages import UsageError, tell
 from ._options import EMPTY_COLUMNS, FillOptions, MethodOptions, ReadOptions, RunOptions
 from ._progress import Callback
 
@@ -166,5 +167,7 @@ def threads(n_jobs: int | None) -> int:
     if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise UsageError(f"n_jobs: expected a whole number other than 0, or None, got `{n_jobs}`")
     if n_jobs > 0:
+        note = _native.fewer_threads(int(n_jobs))
+        tell([] if note is None else [note], spent=False)
         return int(n_jobs)
     return 0 if n_jobs == -1 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))

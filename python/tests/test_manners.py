@@ -121,6 +121,12 @@ def test_threads_do_not_change_a_bit(large):
         m3impute.impute(large, "mean", n_jobs=0)
 
 
+def test_threads_are_capped_with_a_line_of_the_log(large, caplog):
+    with caplog.at_level(logging.INFO, logger="m3impute"):
+        m3impute.impute(large, "mean", n_jobs=20_000)
+    assert any(re.match("20000 threads asked for, .* used: 4 for each core", line) for line in caplog.messages)
+
+
 def test_a_spent_budget_is_a_warning_with_a_name(large):
     with pytest.warns(m3impute.BudgetWarning, match="time"):
         filled = m3impute.impute(large, **(LONG | {"max_seconds": 0.5}))

@@ -201,6 +201,12 @@ def test_models_are_saved_and_loaded(mixed, tmp_path):
     assert isinstance(again, M3Imputer) and again.feature_names_in_.tolist() == list(mixed.columns)
     pd.testing.assert_frame_equal(again.transform(mixed), imputer.transform(mixed))
     assert [path.name for path in tmp_path.iterdir()] == ["model.m3"]
+    (tmp_path / "model.m3").chmod(0o640)
+    (tmp_path / "link.m3").symlink_to("model.m3")
+    imputer.save(tmp_path / "link.m3")
+    assert (tmp_path / "link.m3").is_symlink() and (tmp_path / "model.m3").stat().st_mode & 0o777 == 0o640
+    with pytest.raises(m3impute.ResourceError, match="cannot write .*no such file or folder"):
+        imputer.save(tmp_path / "none" / "model.m3")
     (tmp_path / "model.m3").write_bytes(b"rubbish")
     with pytest.raises(m3impute.DataError, match="model.m3: not a usable model file"):
         m3impute.load(tmp_path / "model.m3")

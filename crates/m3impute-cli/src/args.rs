@@ -26,7 +26,7 @@ Examples:
 const EXIT_CODES: &str = "\
 Exit codes:
   0 done   2 wrong request   3 wrong data   4 no finite answer   5 out of memory, disk or permission
-  70 a fault of this program   130 stopped";
+  70 a fault of this program   130 stopped   141 nobody reads the output";
 
 /// Impute missing values in tables.
 ///

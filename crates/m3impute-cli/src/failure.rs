@@ -5,6 +5,9 @@ use crate::terminal::Verbosity;
 use m3impute::{Category, Hint};
 use std::fmt::Display;
 
+/// What a shell reports of a program that ended because nobody reads its output: 128 and the number of the signal.
+const BROKEN_PIPE: u8 = 141;
+
 /// A failure on its way to the user.
 #[derive(Debug)]
 pub struct Failure {
@@ -47,7 +50,7 @@ impl Failure {
     /// Says it on standard error; returns the exit code.
     pub fn report(&self, verbosity: &Verbosity) -> u8 {
         if self.broken_pipe {
-            return 0;
+            return BROKEN_PIPE;
         }
         verbosity.complain(31, "error", &self.message);
         if let Some(hint) = &self.hint {

@@ -56,7 +56,9 @@ mod tests {
             Hint::WriteUtf8 => Hint::WriteTyped,
             Hint::WriteTyped => Hint::NoHeader,
             Hint::NoHeader => Hint::FreeSpace,
-            Hint::FreeSpace => Hint::ReportBug,
+            Hint::FreeSpace => Hint::CopyOver,
+            Hint::CopyOver => Hint::OtherFolder,
+            Hint::OtherFolder => Hint::ReportBug,
             Hint::ReportBug => return None,
         })
     }

@@ -1,56 +1,23 @@
 //! Reports as files, and how they describe the run.
 
 use crate::args::{RunArgs, TuningArgs};
-use crate::failure::{Failure, Outcome};
-use crate::table_io::{self, same_file};
-use crate::terminal::Verbosity;
+use crate::failure::Failure;
+use crate::table_io::{self, Target};
 use m3impute::MethodSpec;
-use m3impute_io::{AtomicFile, Finding, Input};
+use m3impute_io::{Finding, Input};
 use m3impute_report::{Event, Work};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A report on its way to its file, which is opened before the work begins: what cannot be written fails early.
-pub struct ReportFile {
-    path: PathBuf,
-    file: AtomicFile,
-}
-
-impl ReportFile {
-    /// Opens the file that is asked for. It may be none of the others, which are named by what they are.
-    pub fn open(path: Option<&Path>, others: &[(&str, Option<&Path>)]) -> Result<Option<ReportFile>, Failure> {
-        let Some(path) = path else { return Ok(None) };
-        if path == Path::new("-") {
-            return Err(Failure::usage(
-                "a report goes to a file, not to standard output",
-                "name one with `--report report.html`",
-            ));
-        }
-        for (what, other) in others {
-            if other.is_some_and(|other| same_file(other, path)) {
-                let place = path.display();
-                return Err(Failure::usage(format!("the report `{place}` is the {what}"), "give it a name of its own"));
-            }
-        }
-        Ok(Some(ReportFile { path: path.to_owned(), file: AtomicFile::create(path)? }))
+/// Opens the file of a report, where one is asked for.
+pub fn open(path: Option<&Path>) -> Result<Option<Target>, Failure> {
+    if path == Some(Path::new("-")) {
+        return Err(Failure::usage(
+            "a report goes to a file, not to standard output",
+            "name one with `--report report.html`",
+        ));
     }
-
-    /// Writes the page and makes the file appear.
-    pub fn write(mut self, page: &str, verbosity: &Verbosity) -> Outcome {
-        self.file.write_all(page.as_bytes()).map_err(|e| Failure::io(&self.path.display().to_string(), &e))?;
-        self.file.commit()?;
-        verbosity.say(format!("wrote {}", self.path.display()));
-        Ok(())
-    }
-}
-
-/// The file of an input, where it is one.
-pub fn path_of(input: &Input) -> Option<&Path> {
-    match input {
-        Input::Path(path) => Some(path),
-        _ => None,
-    }
+    path.map(|path| Target::open(Some(path))).transpose()
 }
 
 /// What both reports show of a run; `settings` are those of the verb.

@@ -1,13 +1,11 @@
 //! From arguments to tables and back to files.
 
 use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::hints::in_flags;
 use crate::terminal::{Bar, Verbosity, count, plain};
 use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
-use m3impute_io::{
-    AtomicFile, Change, Document, DocumentWriter, Finding, Format, Infinities, Input, Note, ReadOptions,
-};
+use m3impute_io::{AtomicFile, Finding, Format, Infinities, Input, Note, ReadOptions};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,7 +56,8 @@ pub fn settings(tuning: &TuningArgs, empty: EmptyColumns) -> Settings {
 }
 
 /// A run that the arguments describe, shown by a bar and stopped by Ctrl-C.
-pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
+pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel, verbosity: &Verbosity) -> Result<Run, Failure> {
+    say_fewer_threads(args.threads, verbosity);
     let bar = bar.clone();
     let run = Run::new(args.seed, args.threads)?
         .cancelled_by(cancel.clone())
@@ -67,6 +66,11 @@ pub fn run(args: &RunArgs, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
         Some(budget) => run.within(budget),
         None => run,
     })
+}
+
+/// Says so where a run has fewer threads than are asked for.
+pub fn say_fewer_threads(asked: usize, verbosity: &Verbosity) {
+    Run::fewer_threads(asked).iter().for_each(|note| verbosity.note(note));
 }
 
 /// The columns without a single observed value, after the policy was applied.
@@ -118,92 +122,61 @@ pub fn say_fallbacks(verbosity: &Verbosity, fallbacks: &[Fallback]) {
     }
 }
 
-/// Where a table goes: a file that appears whole or not at all, or standard output.
-pub enum Target {
-    File { path: PathBuf, file: AtomicFile },
-    Stdout,
+/// Where a table, a model or a report goes: a file that appears whole or not at all, or standard output.
+pub struct Target {
+    /// The file; none is standard output.
+    path: Option<PathBuf>,
+    file: AtomicFile,
 }
 
 impl Target {
-    /// Opens the target. A path that is the input itself is refused unless `in_place`.
-    pub fn open(path: Option<&Path>, input: &Input, in_place: bool) -> Result<Target, Failure> {
-        let path = match (path, input) {
-            (Some(path), _) if path != Path::new("-") => path.to_owned(),
-            (_, Input::Path(path)) if in_place => path.clone(),
-            _ if in_place => {
-                return Err(Failure::usage("`--in-place` needs an input file", "name the file instead of piping it"));
-            }
-            _ => return Ok(Target::Stdout),
-        };
-        if let Input::Path(source) = input
-            && !in_place
-            && same_file(source, &path)
-        {
-            return Err(Failure::usage(
-                format!("the output `{}` is the input", path.display()),
-                "use `--in-place` to overwrite it",
-            ));
-        }
-        let file = AtomicFile::create(&path)?;
-        Ok(Target::File { path, file })
+    /// Opens the target, before the work begins: what cannot be written fails early. `-` or nothing is standard output.
+    pub fn open(path: Option<&Path>) -> Result<Target, Failure> {
+        let path = path.filter(|path| *path != Path::new("-"));
+        let file = path.map_or_else(|| Ok(AtomicFile::stdout()), AtomicFile::create)?;
+        Ok(Target { path: path.map(Path::to_owned), file })
     }
 
     /// The format to write: as told, as the extension says, or as the input.
     pub fn format(&self, told: &OutputArgs, input: Format) -> Format {
-        let by_path = match self {
-            Target::File { path, .. } => Format::of_path(path),
-            Target::Stdout => None,
-        };
-        told.output_format.or(by_path).unwrap_or(input)
+        told.output_format.or_else(|| Format::of_path(self.path.as_ref()?)).unwrap_or(input)
     }
 
-    /// Writes through `work`, then makes the file appear.
-    pub fn write(
-        self,
-        work: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>,
-    ) -> Result<Option<PathBuf>, Failure> {
-        match self {
-            Target::File { path, file } => {
-                let mut buffered = std::io::BufWriter::with_capacity(1 << 18, file);
-                work(&mut buffered)?;
-                let file = buffered.into_inner().map_err(|e| Failure::io(&path.display().to_string(), e.error()))?;
-                file.commit()?;
-                Ok(Some(path))
-            }
-            Target::Stdout => {
-                let mut out = std::io::BufWriter::with_capacity(1 << 18, std::io::stdout());
-                work(&mut out)?;
-                out.flush().map_err(|e| Failure::io("standard output", &e))?;
-                Ok(None)
-            }
-        }
+    /// Writes through `work`. A file appears when it is committed.
+    pub fn fill(&mut self, work: impl FnOnce(&mut AtomicFile) -> Outcome) -> Outcome {
+        let outcome = work(&mut self.file);
+        self.failure().map_or(outcome, Err)
+    }
+
+    /// Bytes that could not be written: this names the file, whatever a writer of a format made of it.
+    pub fn failure(&mut self) -> Option<Failure> {
+        self.file.failure().map(Failure::from)
+    }
+
+    /// What writers write to.
+    pub fn file(&mut self) -> &mut AtomicFile {
+        &mut self.file
+    }
+
+    /// Writes bytes.
+    pub fn put(&mut self, bytes: &[u8]) -> Outcome {
+        self.fill(|to| to.write_all(bytes).map_err(|e| m3impute_io::Error::Output(e).into()))
+    }
+
+    /// Makes all files appear together, unless the work was cancelled; returns their paths.
+    pub fn commit(targets: Vec<Target>, cancel: &Cancel) -> Result<Vec<PathBuf>, Failure> {
+        cancel.check()?;
+        let paths = targets.iter().filter_map(|target| target.path.clone()).collect();
+        AtomicFile::commit_all(targets.into_iter().map(|target| target.file).collect())?;
+        Ok(paths)
     }
 }
 
-/// Writes one document with a change.
-pub fn write_document(
-    target: Target,
-    told: &OutputArgs,
-    document: &Document,
-    change: Change<'_>,
-    drop: Vec<String>,
-) -> Result<Option<PathBuf>, Failure> {
-    let format = target.format(told, document.format());
-    target.write(|to| {
-        let mut writer = DocumentWriter::new(Box::new(to), format, drop);
-        writer.write(document, change)?;
-        writer.finish()?;
-        Ok(())
-    })
-}
-
-/// Whether two paths lead to the same file, which need not be there yet.
-pub fn same_file(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| {
-        path.canonicalize().ok().or_else(|| {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Some(folder.canonicalize().ok()?.join(path.file_name()?))
-        })
-    };
-    one == other || real(one).is_some_and(|one| Some(one) == real(other))
+/// Says which files were written.
+pub fn say_written(paths: &[PathBuf], verbosity: &Verbosity) {
+    match paths {
+        [] => {}
+        [one] => verbosity.say(format!("wrote {}", one.display())),
+        [first, .., last] => verbosity.say(format!("wrote {} to {}", first.display(), last.display())),
+    }
 }

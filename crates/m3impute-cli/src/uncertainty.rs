@@ -1,12 +1,12 @@
 //! Uncertainty of filled cells: intervals and probabilities as further columns, draws as further tables.
 
 use crate::args::{OutputArgs, PointChoice, UncertaintyArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::table_io::Target;
 use crate::terminal::Verbosity;
 use m3impute::distributions::Distributions;
 use m3impute::{METHODS, Point, PredictiveDistributions, Table};
-use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, Input, ValueFormat};
+use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, ValueFormat};
 use std::path::{Path, PathBuf};
 
 /// Probabilities are written with so many decimals.
@@ -128,10 +128,10 @@ pub enum Output {
 }
 
 impl Output {
-    pub fn open(asked: &UncertaintyArgs, told: &OutputArgs, input: &Input, in_place: bool) -> Result<Output, Failure> {
+    pub fn open(asked: &UncertaintyArgs, path: Option<&Path>) -> Result<Output, Failure> {
         Ok(match asked.draws {
-            Some(count) => Output::Draws(Draws::open(count, told, input)?),
-            None => Output::Table(Target::open(told.output.as_deref(), input, in_place)?),
+            Some(count) => Output::Draws(Draws::open(count, path)?),
+            None => Output::Table(Target::open(path)?),
         })
     }
 }
@@ -142,46 +142,34 @@ pub struct Draws {
 }
 
 impl Draws {
-    fn open(count: u32, told: &OutputArgs, input: &Input) -> Result<Draws, Failure> {
-        let path = told.output.as_deref().filter(|p| *p != Path::new("-")).ok_or_else(|| {
+    fn open(count: u32, path: Option<&Path>) -> Result<Draws, Failure> {
+        let path = path.filter(|p| *p != Path::new("-")).ok_or_else(|| {
             Failure::usage(
                 "`--draws` writes several tables, which standard output cannot hold",
                 "name a file: `-o filled.csv` gives filled.1.csv, filled.2.csv, ...",
             )
         })?;
-        let open = |number| Target::open(Some(&numbered(path, number)), input, false);
+        let open = |number| Target::open(Some(&numbered(path, number)));
         Ok(Draws { targets: (1..=count).map(open).collect::<Result<_, _>>()? })
     }
 
-    /// Writes through `work`, which gets a writer for each table, then makes the files appear.
-    pub fn write(
-        self,
+    /// Writes through `work`, which gets a writer for each table.
+    pub fn fill(
+        mut self,
         told: &OutputArgs,
         input: Format,
         drop: &[String],
-        work: impl FnOnce(&mut [DocumentWriter<'_>]) -> Result<(), Failure>,
-    ) -> Result<Vec<PathBuf>, Failure> {
-        let mut files = Vec::with_capacity(self.targets.len());
-        for target in self.targets {
+        work: impl FnOnce(&mut [DocumentWriter<'_>]) -> Outcome,
+    ) -> Result<Vec<Target>, Failure> {
+        let mut writers = Vec::with_capacity(self.targets.len());
+        for target in &mut self.targets {
             let format = target.format(told, input);
-            if let Target::File { path, file } = target {
-                files.push((path, file, format));
-            }
+            writers.push(DocumentWriter::new(Box::new(target.file()), format, drop.to_vec()));
         }
-        let mut writers: Vec<DocumentWriter<'_>> = files
-            .iter_mut()
-            .map(|(_, file, format)| DocumentWriter::new(Box::new(file), *format, drop.to_vec()))
-            .collect();
-        work(&mut writers)?;
-        for writer in writers {
-            writer.finish()?;
-        }
-        let mut paths = Vec::with_capacity(files.len());
-        for (path, file, _) in files {
-            file.commit()?;
-            paths.push(path);
-        }
-        Ok(paths)
+        let finish = |writers: Vec<DocumentWriter<'_>>| writers.into_iter().try_for_each(DocumentWriter::finish);
+        let outcome = work(&mut writers).and_then(|()| Ok(finish(writers)?));
+        self.targets.iter_mut().find_map(Target::failure).map_or(outcome, Err)?;
+        Ok(self.targets)
     }
 }
 
@@ -197,17 +185,8 @@ pub fn write_draws(
     Ok(())
 }
 
-/// Says which files were written.
-pub fn say_written(paths: &[PathBuf], verbosity: &Verbosity) {
-    match paths {
-        [] => {}
-        [one] => verbosity.say(format!("wrote {}", one.display())),
-        [first, .., last] => verbosity.say(format!("wrote {} to {}", first.display(), last.display())),
-    }
-}
-
 /// `filled.csv` and 3 make `filled.3.csv`.
-fn numbered(path: &Path, number: u32) -> PathBuf {
+pub fn numbered(path: &Path, number: u32) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = match path.extension() {
         Some(extension) => format!("{stem}.{number}.{}", extension.to_string_lossy()),

@@ -84,6 +84,10 @@ pub enum Hint {
     NoHeader,
     /// The disk is full.
     FreeSpace,
+    /// A file that cannot be replaced can be given the bytes of another.
+    CopyOver,
+    /// The folder takes no new file.
+    OtherFolder,
     /// The fault is ours.
     ReportBug,
 }
@@ -197,7 +201,9 @@ impl Hint {
             Hint::WriteUtf8 => "write the input as UTF-8 first".to_owned(),
             Hint::WriteTyped => "write parquet or arrow instead".to_owned(),
             Hint::NoHeader => format!("if the first line is a row, say so with {}", set(Setting::NoHeader)?),
-            Hint::FreeSpace => "free some space; nothing was changed".to_owned(),
+            Hint::FreeSpace => "free some space, or write to another disk".to_owned(),
+            Hint::CopyOver => "write to a new file, and copy it over this one".to_owned(),
+            Hint::OtherFolder => "write to a folder of your own".to_owned(),
             Hint::ReportBug => "please report this with what led to it".to_owned(),
         };
         Some(text)

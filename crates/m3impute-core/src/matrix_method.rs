@@ -177,11 +177,13 @@ impl<M: MatrixMethod> MatrixImputer<M> {
     fn learn(&self, table: &Table, run: &mut Run) -> Result<Fitted<M>> {
         run.check()?;
         let encoder = Encoder::fit(table, self.method.encoding())?;
+        run.check()?;
         let data = encoder.encode(table)?;
         self.learn_encoded(table, encoder, &data, run)
     }
 
     fn learn_encoded(&self, table: &Table, encoder: Encoder, data: &Encoded, run: &mut Run) -> Result<Fitted<M>> {
+        run.check()?;
         let learnt = if data.width() == 0 { None } else { Some(self.method.fit(data, run)?) };
         let (model, notes) = learnt.map_or((None, Vec::new()), |l| (Some(l.model), l.notes));
         let params = serde_json::to_value(self.method.params()).map_err(|e| Error::Bug(e.to_string()))?;
@@ -206,10 +208,13 @@ impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
     fn impute(&self, table: &Table, run: &mut Run) -> Result<Imputation> {
         run.check()?;
         let encoder = Encoder::fit(table, self.method.encoding())?;
+        run.check()?;
         let mut data = encoder.encode(table)?;
+        run.check()?;
         if data.width() > 0
             && let Some(Completed { notes, scores }) = self.method.complete(&mut data, run)?
         {
+            run.check()?;
             let (table, fallbacks) = encoder.decode(table, &data, self.finish, self.spec.name)?;
             return Ok(Imputation { table, fallbacks, notes, scores: encoder.scores(scores) });
         }
@@ -273,11 +278,13 @@ impl<M: MatrixMethod> Fitted<M> {
             Some(model) => model.predict(&mut data, want, run)?,
             None => None,
         };
+        run.check()?;
         let (filled, fallbacks) = self.encoder.decode(table, &data, self.finish, self.spec.name)?;
         let distributions = match want {
             Want::Point => PredictiveDistributions::default(),
             Want::Distribution => self.encoder.distributions(table, &data, of.unwrap_or_default(), self.finish)?,
         };
+        run.check()?;
         Ok((Imputation { table: filled, fallbacks, notes: Vec::new(), scores: Vec::new() }, distributions))
     }
 }

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Threads that a run has at most, for each core of the machine: more make it slower, and thousands can hang it.
+const THREADS_PER_CORE: usize = 4;
+
 /// A flag that stops a run from elsewhere: a signal handler, another thread.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -79,7 +82,8 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// A run of that seed on its own pool of `threads` threads; 0 takes as many as the machine allows.
+    /// A run of that seed on its own pool of `threads` threads; 0 takes as many as the machine has cores, and no run
+    /// has more than four for each core. [`Run::fewer_threads`] says so.
     ///
     /// ```
     /// use rand_chacha::rand_core::Rng;
@@ -92,11 +96,24 @@ impl Run {
     /// # Errors
     /// When the threads cannot be started.
     pub fn new(seed: u64, threads: usize) -> Result<Run> {
+        let threads = threads.min(most_threads());
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
             .map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
         Ok(Run::on_pool(seed, Arc::new(pool)))
+    }
+
+    /// What is to be said where so many threads are asked for, but a run gets fewer.
+    ///
+    /// ```
+    /// use m3impute_core::Run;
+    /// assert_eq!(Run::fewer_threads(1), None);
+    /// assert!(Run::fewer_threads(1_000_000).unwrap().starts_with("1000000 threads asked for, "));
+    /// ```
+    pub fn fewer_threads(asked: usize) -> Option<String> {
+        let most = most_threads();
+        (asked > most).then(|| format!("{asked} threads asked for, {most} used: {THREADS_PER_CORE} for each core"))
     }
 
     /// A run of that seed on a pool that exists already.
@@ -204,6 +221,11 @@ impl Run {
     }
 }
 
+/// The most threads that a run has on this machine.
+fn most_threads() -> usize {
+    THREADS_PER_CORE * std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +247,15 @@ mod tests {
         assert!(run.check().is_ok());
         cancel.cancel();
         assert!(matches!(run.check(), Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn a_run_has_no_more_threads_than_four_for_each_core() {
+        let run = Run::new(0, 20_000).unwrap();
+        assert_eq!(run.threads(), most_threads());
+        assert!(Run::fewer_threads(most_threads()).is_none() && Run::fewer_threads(0).is_none());
+        let said = Run::fewer_threads(20_000).unwrap();
+        assert_eq!(said, format!("20000 threads asked for, {} used: 4 for each core", most_threads()));
     }
 
     #[test]

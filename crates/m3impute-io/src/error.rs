@@ -1,5 +1,6 @@
 //! What can go wrong with a file, where, and what to do about it.
 
+use crate::atomic::STDOUT;
 use crate::encoding::Encoding;
 use m3impute_core::{Category, Hint, Kind};
 use std::fmt;
@@ -43,6 +44,39 @@ impl fmt::Display for Place {
     }
 }
 
+/// What is at a target that could not be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Nothing was written yet.
+    NotBegun,
+    /// What was there before.
+    Unchanged,
+    /// A stream got so many bytes.
+    Partly {
+        /// How many.
+        bytes: u64,
+    },
+    /// What was there before, while these files, which belong to it, were written.
+    Written {
+        /// The other files.
+        files: Vec<String>,
+    },
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Left::NotBegun => Ok(()),
+            Left::Unchanged => write!(f, "; nothing was changed"),
+            Left::Partly { bytes } => write!(f, "; {bytes} bytes were written before"),
+            Left::Written { files } => {
+                let named: Vec<String> = files.iter().map(|file| format!("`{file}`")).collect();
+                write!(f, "; written were {}", named.join(", "))
+            }
+        }
+    }
+}
+
 /// An error of reading or writing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,12 +90,30 @@ pub enum Error {
         source: io::Error,
     },
     /// A target that cannot be written.
-    #[error("cannot write `{file}`: {}", plain(source))]
+    #[error("cannot write `{file}`: {}{left}", plain(source))]
     Write {
         /// The file.
         file: String,
         /// Why.
         source: io::Error,
+        /// What is there now.
+        left: Left,
+    },
+    /// A target whose folder takes no new file, so that it could not appear whole.
+    #[error("cannot write `{file}`: no file can be made in its folder: {}", plain(source))]
+    Folder {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file that would belong to somebody else after it was replaced.
+    #[error("cannot replace `{file}`: it belongs to others ({owner}), and would not afterwards")]
+    Owner {
+        /// The file.
+        file: String,
+        /// Its user and group.
+        owner: String,
     },
     /// Bytes that could not be written where the target has no name; a broken pipe comes as this.
     #[error("cannot write: {}", plain(.0))]
@@ -265,6 +317,8 @@ fn plain(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up".to_owned(),
+        io::ErrorKind::FileTooLarge => "the file is larger than allowed".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         io::ErrorKind::BrokenPipe => "broken pipe".to_owned(),
         _ => error.to_string(),
@@ -281,10 +335,11 @@ fn named(columns: &[(String, Kind)]) -> String {
 }
 
 impl Error {
-    /// Whether nobody reads the output any more, which is no failure of ours.
+    /// Whether nobody reads standard output any more, which is no failure of ours.
     pub fn is_broken_pipe(&self) -> bool {
         match self {
-            Error::Write { source, .. } | Error::Output(source) => source.kind() == io::ErrorKind::BrokenPipe,
+            Error::Write { file, source, .. } => file == STDOUT && source.kind() == io::ErrorKind::BrokenPipe,
+            Error::Output(source) => source.kind() == io::ErrorKind::BrokenPipe,
             _ => false,
         }
     }
@@ -299,7 +354,7 @@ impl Error {
                 io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Category::Data,
                 _ => Category::Resource,
             },
-            Error::Write { .. } | Error::Output(_) => Category::Resource,
+            Error::Write { .. } | Error::Folder { .. } | Error::Owner { .. } | Error::Output(_) => Category::Resource,
             _ => Category::Data,
         }
     }
@@ -327,6 +382,8 @@ impl Error {
             Error::Write { source, .. } | Error::Output(source) if source.kind() == io::ErrorKind::StorageFull => {
                 Some(Hint::FreeSpace)
             }
+            Error::Owner { .. } => Some(Hint::CopyOver),
+            Error::Folder { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Some(Hint::OtherFolder),
             Error::Bug(_) => Some(Hint::ReportBug),
             _ => None,
         }

@@ -28,6 +28,31 @@ pub enum Way {
     Transform,
 }
 
+/// The names of the columns of a file of rows: the fields of [`Row`].
+const HEADER: [&str; 21] = [
+    "table",
+    "mask",
+    "holes",
+    "method",
+    "preset",
+    "settings",
+    "seed",
+    "scale",
+    "way",
+    "max_seconds",
+    "cells",
+    "mae10",
+    "rmse10",
+    "label_mae",
+    "seconds",
+    "fill_seconds",
+    "peak_bytes",
+    "version",
+    "commit",
+    "machine",
+    "error",
+];
+
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -120,14 +145,18 @@ impl Store {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
-        file.set_len(whole as u64).map_err(failed)?;
-        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        // Nothing is cut off before it is known that every whole line is one of ours.
+        let none = |reason| wrong(reason, "this is no file of rows of this version: name another one");
+        let header = HEADER.join(",");
+        if !header.as_bytes().starts_with(&bytes[..bytes.len().min(header.len())]) {
+            return Err(none("line 1: these are not the names of the columns".to_owned()));
+        }
         let mut rows: Vec<Row> = Vec::new();
         for (at, row) in csv::Reader::from_reader(&bytes[..whole]).deserialize().enumerate() {
-            rows.push(row.map_err(|e| {
-                wrong(format!("line {}: {e}", at + 2), "this is no file of rows of this version: name another one")
-            })?);
+            rows.push(row.map_err(|e| none(format!("line {}: {e}", at + 2)))?);
         }
+        file.set_len(whole as u64).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
         let keys = rows.iter().map(Row::key).collect();
         Ok(Store { path: path.to_owned(), file, rows, keys, is_blank: whole == 0 })
     }
@@ -179,30 +208,6 @@ impl Store {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-
-    const HEADER: [&str; 21] = [
-        "table",
-        "mask",
-        "holes",
-        "method",
-        "preset",
-        "settings",
-        "seed",
-        "scale",
-        "way",
-        "max_seconds",
-        "cells",
-        "mae10",
-        "rmse10",
-        "label_mae",
-        "seconds",
-        "fill_seconds",
-        "peak_bytes",
-        "version",
-        "commit",
-        "machine",
-        "error",
-    ];
 
     pub(crate) fn row(table: &str, method: &str, seed: u64, mae10: f64) -> Row {
         Row {
@@ -271,6 +276,7 @@ pub(crate) mod tests {
         assert!(Store::open(&path).unwrap_err().to_string().contains("another bench"));
         drop(first);
         std::fs::write(&path, "a,b\n1,2\n").unwrap();
-        assert!(Store::open(&path).unwrap_err().to_string().contains("line 2"));
+        assert!(Store::open(&path).unwrap_err().to_string().contains("line 1"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a,b\n1,2\n");
     }
 }

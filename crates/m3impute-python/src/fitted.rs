@@ -124,13 +124,15 @@ impl Model {
     /// Writes its file, in which stands what was asked of the package, as JSON. It appears whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf, asked: &str) -> PyResult<()> {
         let asked = serde_json::from_str(asked).map_err(bug)?;
-        py.detach(|| {
+        let write = || -> m3impute_io::Result<()> {
             let bytes = self.bytes(asked)?;
             let mut file = AtomicFile::create(&path)?;
-            file.write_all(&bytes).map_err(m3impute_io::Error::Output)?;
+            // A failure to write is told by the file itself, with its name.
+            let written = file.write_all(&bytes).map_err(m3impute_io::Error::Output);
+            file.failure().map_or(written, Err)?;
             file.commit()
-        })
-        .map_err(io)
+        };
+        py.detach(write).map_err(io)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Model>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {

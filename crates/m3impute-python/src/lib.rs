@@ -27,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<fitted::Model>()?;
     module.add_function(wrap_pyfunction!(methods, module)?)?;
     module.add_function(wrap_pyfunction!(mechanisms, module)?)?;
+    module.add_function(wrap_pyfunction!(fewer_threads, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)
 }
 
@@ -54,6 +55,12 @@ fn methods() -> String {
 #[pyfunction]
 fn mechanisms() -> Vec<(&'static str, &'static str)> {
     Mechanism::ALL.iter().map(|m| (m.name(), m.summary())).collect()
+}
+
+/// What is to be said where so many threads are asked for, but a run gets fewer.
+#[pyfunction]
+fn fewer_threads(asked: usize) -> Option<String> {
+    m3impute::Run::fewer_threads(asked)
 }
 
 /// Fails where a method cannot be made as asked.

@@ -70,6 +70,7 @@ pub fn fit(
     let observed = |i: usize| grid.observed[i * grid.m..(i + 1) * grid.m].iter().filter(|o| **o).count();
     let is_trainable = (0..grid.n).any(|i| observed(i) > 1);
     let folds = if is_trainable { folds(grid, budget.folds, run) } else { Vec::new() };
+    run.check()?;
     let tried: Vec<Fold> = (folds.iter().enumerate().take(budget.tried_folds))
         .map(|(k, f)| f.sample(budget.fold_rows, run, k as u64))
         .collect();
@@ -77,6 +78,7 @@ pub fn fit(
     let cells = (0..grid.m).map(|f| OutOfFold { truth: truth(f), predictions: Vec::new() }).collect();
     let mut fitting = Fitting { grid, members, context, folds, tried, rows: Vec::new(), cells, notes: Vec::new() };
     for member in 0..fitting.members.rows.len() {
+        run.check()?;
         let fitted = if is_trainable || member == BASELINE { fitting.fit_row_member(member)? } else { None };
         fitting.add_candidates(member, fitted)?;
     }
@@ -209,6 +211,7 @@ impl Fitting<'_> {
         };
         let mut z = grid.x.clone();
         for (member, fitted) in self.rows.iter().enumerate() {
+            run.check()?;
             let cells: Vec<bool> =
                 grid.observed.iter().enumerate().map(|(at, o)| !o && source(at % m).0 == member).collect();
             let Some(fitted) = fitted.of(fold).filter(|_| cells.contains(&true)) else { continue };
@@ -366,9 +369,11 @@ impl Fitting<'_> {
         layers: &mut [Layer],
     ) -> Result<(Vec<Option<Box<dyn FittedRowMember>>>, Members, Vec<ColumnEnsemble>, Vec<String>)> {
         let Context { columns, run, .. } = self.context;
+        run.check()?;
         let all = candidates(&self.members, layers.len());
         let pairs: Vec<(&Response, &OutOfFold)> = columns.responses.iter().zip(&self.cells).collect();
         let selections = run.install(|| select(&pairs, BASELINE, |f| self.unproven_weights(f, layers, &all)));
+        run.check()?;
         let mut ensembles = Vec::with_capacity(columns.len());
         for (f, selection) in selections.into_iter().enumerate() {
             let (response, cells) = pairs[f];

@@ -227,7 +227,9 @@ impl MatrixMethod for M3 {
 
     fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<StackModel>> {
         let columns = Columns::of(data);
+        run.check()?;
         let grid = columns.grid(data, 0..data.rows);
+        run.check()?;
         let cells = data.observed.iter().filter(|o| **o).count();
         let members = Members::named(MEMBERS, &self.params.members);
         let budget = Budget::of(&self.params, data.width(), cells);
@@ -243,6 +245,7 @@ impl MatrixModel for StackModel {
         let (m, n) = (rows.width(), rows.rows);
         let mut distributions = (want == Want::Distribution).then(|| self.no_distributions());
         for from in (0..n).step_by(ROWS) {
+            run.check()?;
             let grid = self.columns.grid(rows, from..(from + ROWS).min(n));
             for (f, predicted) in StackModel::predict(self, &grid, run)?.iter().enumerate() {
                 let response = &self.columns.responses[f];

@@ -4,6 +4,7 @@ use crate::args::{BenchEngineArgs, BenchM3Args};
 use crate::failure::{Failure, Outcome};
 use crate::grid::Grid;
 use crate::memory::{MemoryProbe, peak_resident_bytes};
+use crate::table_io::say_fewer_threads;
 use crate::terminal::{Bar, Verbosity, bytes, print, thousands};
 use m3impute::{Cancel, Run, Settings};
 use m3impute_eval::{Probe, Timing, time_fit};
@@ -18,7 +19,8 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const COMMIT: Option<&str> = option_env!("M3IMPUTE_COMMIT");
 
 /// A run of these threads, shown by a bar and stopped by Ctrl-C.
-fn watched(threads: usize, bar: &Bar, cancel: &Cancel) -> Result<Run, Failure> {
+fn watched(threads: usize, bar: &Bar, cancel: &Cancel, verbosity: &Verbosity) -> Result<Run, Failure> {
+    say_fewer_threads(threads, verbosity);
     let bar = bar.clone();
     let show = move |progress: &m3impute::Progress| bar.show(progress);
     Ok(Run::new(0, threads)?.cancelled_by(cancel.clone()).observed_by(show))
@@ -34,7 +36,7 @@ fn heading(machine: &Machine, run: &Run) -> String {
 pub fn engine(args: &BenchEngineArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let machine = Machine::this();
     let bar = verbosity.bar();
-    let mut run = watched(args.measure.threads, &bar, cancel)?;
+    let mut run = watched(args.measure.threads, &bar, cancel, verbosity)?;
     let mut measured: Vec<(&str, Speed, u64)> = Vec::new();
     for size in &args.sizes {
         MemoryProbe.start();
@@ -71,7 +73,7 @@ pub fn m3(args: &BenchM3Args, verbosity: &Verbosity, cancel: &Cancel) -> Outcome
     let machine = Machine::this();
     let spec = m3impute::method("m3")?;
     let bar = verbosity.bar();
-    let mut run = watched(args.measure.threads, &bar, cancel)?;
+    let mut run = watched(args.measure.threads, &bar, cancel, verbosity)?;
     let mut measured: Vec<(&str, Timing, u64)> = Vec::new();
     for size in &args.sizes {
         for preset in &args.presets {

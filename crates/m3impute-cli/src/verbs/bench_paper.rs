@@ -5,14 +5,13 @@ use crate::args::{BenchPaperArgs, ScaleChoice, TableFormat};
 use crate::failure::{Failure, Outcome};
 use crate::grid::{Cell, Grid};
 use crate::memory::MemoryProbe;
+use crate::table_io::{Target, say_fewer_threads, say_written};
 use crate::terminal::{Bar, Verbosity, print, thousands};
 use m3impute::{Cancel, Progress};
 use m3impute_gnn::speed::Machine;
-use m3impute_io::AtomicFile;
 use m3impute_paper::{Bench, Question, Row, STUDIES, Scale, Store, Study, View, Watch, figures};
 use m3impute_report::words::duration;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -30,8 +29,9 @@ pub fn paper(args: &BenchPaperArgs, verbosity: &Verbosity, cancel: &Cancel) -> O
         verbosity.note(format!("tables of the paper that are not there: {}", absent.join(", ")));
     }
     if !study.is_measured() {
-        return facts(study, data, &tables, args, verbosity);
+        return facts(study, data, &tables, args, verbosity, cancel);
     }
+    say_fewer_threads(args.threads, verbosity);
     let machine = Machine::this();
     let bench = Bench {
         seeds: args.seeds.clone(),
@@ -68,7 +68,7 @@ pub fn paper(args: &BenchPaperArgs, verbosity: &Verbosity, cancel: &Cancel) -> O
     let drawn = study.drawn(args.methods.as_deref(), args.epochs)?;
     let view = m3impute_paper::view(study, store.rows(), &tables, &drawn, bench.scale, bench.max_seconds);
     if let Some(folder) = &args.figures {
-        draw(study, &view, folder, verbosity)?;
+        draw(study, &view, folder, verbosity, cancel)?;
     }
     print(match args.format {
         TableFormat::Text => view.to_text(),
@@ -92,6 +92,7 @@ fn facts(
     tables: &[String],
     args: &BenchPaperArgs,
     verbosity: &Verbosity,
+    cancel: &Cancel,
 ) -> Outcome {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if study.question == Question::Overview {
@@ -126,7 +127,7 @@ fn facts(
             all.push(found);
         }
         if let Some(folder) = &args.figures {
-            write(&folder.join("correlations.svg"), &figures::correlations(&all), verbosity)?;
+            write(folder, vec![("correlations".to_owned(), figures::correlations(&all))], verbosity, cancel)?;
         }
     }
     print(grid(study, &lines, args.format, verbosity))
@@ -164,25 +165,30 @@ fn grid(study: &Study, lines: &[Vec<String>], format: TableFormat, verbosity: &V
     out
 }
 
-fn draw(study: &Study, view: &View, folder: &Path, verbosity: &Verbosity) -> Result<(), Failure> {
+fn draw(study: &Study, view: &View, folder: &Path, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
+    let mut drawn = Vec::new();
     if study.masks.len() > 1 {
-        write(&folder.join(format!("{}.svg", study.name)), &figures::curves(study, view), verbosity)?;
+        drawn.push((study.name.to_owned(), figures::curves(study, view)));
     }
-    write(&folder.join(format!("{}-ranks.svg", study.name)), &figures::ranks(view), verbosity)?;
+    drawn.push((format!("{}-ranks", study.name), figures::ranks(view)));
     if study.question == Question::Errors && study.masks.len() == 1 {
-        let drawn = figures::errors_against_time(view);
-        write(&folder.join(format!("{}-times.svg", study.name)), &drawn, verbosity)?;
+        drawn.push((format!("{}-times", study.name), figures::errors_against_time(view)));
     }
-    Ok(())
+    write(folder, drawn, verbosity, cancel)
 }
 
-fn write(path: &Path, drawn: &str, verbosity: &Verbosity) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+/// Writes figures, each under its name, into a folder.
+fn write(folder: &Path, drawn: Vec<(String, String)>, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     std::fs::create_dir_all(folder).map_err(|e| Failure::io(&folder.display().to_string(), &e))?;
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(drawn.as_bytes()).map_err(|e| Failure::io(&path.display().to_string(), &e))?;
-    file.commit()?;
-    verbosity.say(format!("wrote {}", path.display()));
+    let mut targets = Vec::new();
+    for (name, figure) in drawn {
+        let mut target = Target::open(Some(&folder.join(format!("{name}.svg"))))?;
+        target.put(figure.as_bytes())?;
+        targets.push(target);
+    }
+    for path in Target::commit(targets, cancel)? {
+        say_written(&[path], verbosity);
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use crate::grid::{Cell, Grid, Look};
 use crate::table_io;
 use crate::terminal::{Verbosity, count, percent, plain, print, thousands};
-use m3impute::{Kind, Table};
+use m3impute::{Cancel, Kind, Table};
 use m3impute_io::Finding;
 use serde_json::json;
 use std::fmt::Write;
@@ -19,11 +19,13 @@ struct Pattern {
     rows: usize,
 }
 
-pub fn describe(args: &DescribeArgs, verbosity: &Verbosity) -> Outcome {
+pub fn describe(args: &DescribeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
     let (table, findings) = (document.table(), document.findings());
+    cancel.check()?;
     let patterns = patterns(table);
+    cancel.check()?;
     let cells = table.rows() * table.cols();
     let missing = cells - table.observed().count();
     if args.json {

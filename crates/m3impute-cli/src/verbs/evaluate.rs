@@ -4,8 +4,8 @@ use crate::args::{EmptyColumns, EvaluateArgs, ScaleChoice};
 use crate::failure::{Failure, Outcome};
 use crate::grid::{Cell, Grid, Look};
 use crate::memory::MemoryProbe;
-use crate::reports::{self, ReportFile};
-use crate::table_io;
+use crate::reports;
+use crate::table_io::{self, Target};
 use crate::terminal::{Bar, Verbosity, bytes, count, print};
 use m3impute::{Cancel, METHODS, MethodSpec, Progress, Table};
 use m3impute_eval::{Candidate, HolesFrom, Plan, Row, ScaleBy, Spread, Summary, Watch};
@@ -22,8 +22,7 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
         Some(name) => Input::parse(name),
         None => table_io::input(args.input.as_ref())?,
     };
-    let others = [("input", reports::path_of(&input)), ("list of observed cells", args.observed.as_deref())];
-    let report = ReportFile::open(args.report.as_deref(), &others)?;
+    let report = reports::open(args.report.as_deref())?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
     table_io::say_findings(verbosity, document.findings());
     let (table, holes, aside) = holes(args, document.table().clone())?;
@@ -40,13 +39,14 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
             ScaleChoice::Paper => ScaleBy::Paper,
         },
     };
+    table_io::say_fewer_threads(args.run.threads, verbosity);
     let started = Instant::now();
     let bar = verbosity.bar();
     let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), task: Mutex::default() });
     let rows = m3impute_eval::evaluate(&table, &plan, &MemoryProbe, cancel, &watch)?;
     bar.clear();
     let summary = m3impute_eval::summarise(&rows);
-    if let Some(report) = report {
+    if let Some(mut report) = report {
         let mechanism = match &plan.holes {
             HolesFrom::Mechanism { mechanism, .. } => mechanism.to_string(),
             HolesFrom::Given(_) => "given cells".to_owned(),
@@ -55,8 +55,10 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
         let mut work = reports::work(&input, how, settings_of(args, &plan), document.findings(), started);
         work.events.extend(asides.into_iter().map(|what| Event { place: "comparison".to_owned(), what }));
         let evaluated = Evaluated { truth: &table, rows: &rows, summary: &summary, mechanism, work };
-        report.write(&EvaluateFacts::gather(evaluated).page(), verbosity)?;
+        report.put(EvaluateFacts::gather(evaluated).page().as_bytes())?;
+        table_io::say_written(&Target::commit(vec![report], cancel)?, verbosity);
     }
+    cancel.check()?;
     if args.json {
         return print(format!("{:#}\n", json!({"input": input.name(), "rows": rows, "summary": summary})));
     }

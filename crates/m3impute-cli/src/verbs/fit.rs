@@ -13,7 +13,7 @@ pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let spec = m3impute::method(&args.method.method)?;
     let method = (spec.build)(&table_io::settings(&args.method.tuning, args.learn.fill.empty_columns))?;
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
-    let target = Target::open(Some(&args.output), &input, false)?;
+    let mut target = Target::open(Some(&args.output))?;
 
     let document = m3impute_io::read(&input, &table_io::read_options(&args.learn.read, Some(&args.learn.fill)))?;
     table_io::say_findings(verbosity, document.findings());
@@ -21,7 +21,7 @@ pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
 
     let started = Instant::now();
     let bar = verbosity.bar();
-    let mut run = table_io::run(&args.learn.run, &bar, cancel)?;
+    let mut run = table_io::run(&args.learn.run, &bar, cancel, verbosity)?;
     let fitted = inductive.fit(document.table(), &mut run)?;
     bar.clear();
     fitted.notes().iter().for_each(|note| verbosity.note(note));
@@ -30,20 +30,17 @@ pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let mut file = fitted.to_file()?;
     file.header.reading =
         serde_json::to_value(document.reading()).map_err(|e| Failure::from(Error::Bug(e.to_string())))?;
-    let mut size = 0;
-    let written = target.write(|to| {
-        let mut model = Vec::new();
-        file.write(&mut model)?;
-        size = model.len() as u64;
-        to.write_all(&model).map_err(|e| Failure::io(&args.output.display().to_string(), &e))
-    })?;
+    let mut model = Vec::new();
+    file.write(&mut model)?;
+    target.put(&model)?;
+    let written = Target::commit(vec![target], cancel)?;
     verbosity.say(format!(
         "fitted {} with `{}` in {:.1} s; wrote {} ({})",
         count(document.table().rows(), "row"),
         spec.name,
         started.elapsed().as_secs_f64(),
-        written.map_or_else(|| "standard output".to_owned(), |p| p.display().to_string()),
-        bytes(size)
+        written.first().map_or_else(|| "standard output".to_owned(), |p| p.display().to_string()),
+        bytes(model.len() as u64)
     ));
     Ok(())
 }

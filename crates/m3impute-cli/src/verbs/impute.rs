@@ -2,15 +2,15 @@
 
 use crate::args::{EmptyColumns, ImputeArgs, LearnArgs};
 use crate::failure::{Failure, Outcome};
-use crate::reports::{self, ReportFile};
+use crate::reports;
 use crate::scores;
-use crate::table_io;
+use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count, percent};
 use crate::uncertainty::{self, Output};
 use m3impute::{Cancel, Error, Imputation, MethodSpec, PredictiveDistributions, Run, Table};
-use m3impute_io::{Change, Document, DocumentWriter};
+use m3impute_io::{Change, Document, DocumentWriter, Input};
 use m3impute_report::{ImputeFacts, Imputed};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
 pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
@@ -23,9 +23,8 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
         let whose = preset.map_or_else(|| format!("`{}`", spec.name), |p| format!("preset `{p}` of `{}`", spec.name));
         return Err(args.uncertainty.refused(&whose, "choose one with `--method NAME`"));
     }
-    let output = Output::open(&args.uncertainty, &args.to, &input, args.in_place)?;
-    let others = [("input", reports::path_of(&input)), ("output", args.to.output.as_deref())];
-    let report = ReportFile::open(args.report.as_deref(), &others)?;
+    let output = Output::open(&args.uncertainty, output_path(args, &input)?)?;
+    let report = reports::open(args.report.as_deref())?;
 
     let document = m3impute_io::read(&input, &table_io::read_options(read, Some(fill)))?;
     let table = document.table();
@@ -35,7 +34,7 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
 
     let started = Instant::now();
     let bar = verbosity.bar();
-    let mut run = table_io::run(run_args, &bar, cancel)?;
+    let mut run = table_io::run(run_args, &bar, cancel, verbosity)?;
     // A report shows distributions wherever there are some; the filled values are the same.
     let with_distributions = args.uncertainty.is_asked() || (report.is_some() && method.has_distributions());
     let (mut imputation, distributions) = if with_distributions {
@@ -56,11 +55,25 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     });
     let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
     let filled = Filled { document: &document, table: imputation.table, distributions: &distributions, drop };
-    let written = filled.write(args, output, &run, verbosity)?;
-    uncertainty::say_written(&written, verbosity);
-    match (report, page) {
-        (Some(report), Some(page)) => report.write(&page, verbosity),
-        _ => Ok(()),
+    let mut targets = filled.write(args, output, &run, verbosity)?;
+    let tables = targets.len();
+    if let (Some(mut report), Some(page)) = (report, page) {
+        report.put(page.as_bytes())?;
+        targets.push(report);
+    }
+    let written = Target::commit(targets, cancel)?;
+    let (tables, report) = written.split_at(tables.min(written.len()));
+    table_io::say_written(tables, verbosity);
+    table_io::say_written(report, verbosity);
+    Ok(())
+}
+
+/// Where the filled table is written; none is standard output.
+fn output_path<'a>(args: &'a ImputeArgs, input: &'a Input) -> Result<Option<&'a Path>, Failure> {
+    match (args.in_place, input) {
+        (false, _) => Ok(args.to.output.as_deref()),
+        (true, Input::Path(path)) => Ok(Some(path)),
+        (true, _) => Err(Failure::usage("`--in-place` needs an input file", "name the file instead of piping it")),
     }
 }
 
@@ -121,31 +134,30 @@ struct Filled<'a> {
 
 impl Filled<'_> {
     /// Writes the filled table with its further columns, or completed tables drawn from the distributions; returns
-    /// where to.
+    /// what is to be committed.
     fn write(
         self,
         args: &ImputeArgs,
         output: Output,
         run: &Run,
         verbosity: &Verbosity,
-    ) -> Result<Vec<PathBuf>, Failure> {
+    ) -> Result<Vec<Target>, Failure> {
         let Filled { document, table, distributions, drop } = self;
         match output {
-            Output::Draws(draws) => draws.write(&args.to, document.format(), &drop, |writers| {
+            Output::Draws(draws) => draws.fill(&args.to, document.format(), &drop, |writers| {
                 let draw = |number| distributions.draw(&table, &mut run.rng("draw", number));
                 uncertainty::write_draws(writers, document, draw)
             }),
-            Output::Table(target) => {
+            Output::Table(mut target) => {
                 let mut extras = args.uncertainty.columns(document.table(), &table, distributions, false);
                 uncertainty::name(document, &mut extras, verbosity);
                 let format = target.format(&args.to, document.format());
-                let written = target.write(|to| {
+                target.fill(|to| {
                     let mut writer = DocumentWriter::new(Box::new(to), format, drop);
                     writer.write_with(document, Change::Fill(&table), &extras)?;
-                    writer.finish()?;
-                    Ok(())
+                    Ok(writer.finish()?)
                 })?;
-                Ok(Vec::from_iter(written))
+                Ok(vec![target])
             }
         }
     }

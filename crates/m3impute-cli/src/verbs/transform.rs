@@ -2,7 +2,7 @@
 
 use crate::args::TransformArgs;
 use crate::failure::{Failure, Outcome};
-use crate::table_io;
+use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count};
 use crate::uncertainty::{self, Output};
 use m3impute::{Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
@@ -26,7 +26,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
         let whose = format!("the model of `{}`", file.header.method);
         return Err(args.uncertainty.refused(&whose, "fit with one of them"));
     }
-    let output = Output::open(&args.uncertainty, &args.to, &input, false)?;
+    let output = Output::open(&args.uncertainty, args.to.output.as_deref())?;
 
     let options = ReadOptions {
         format: args.format,
@@ -35,20 +35,20 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
         ..ReadOptions::default()
     };
     let bar = verbosity.bar();
-    let mut run = table_io::run(&args.run, &bar, cancel)?;
+    let mut run = table_io::run(&args.run, &bar, cancel, verbosity)?;
     let mut chunks = m3impute_io::open_chunks(&input, &options, &reading, fitted.schema(), args.chunk)?;
     let input_format = chunks.format();
     let mut work = Work { fitted: fitted.as_ref(), rows: 0, fallbacks: Vec::new() };
-    let written = match output {
-        Output::Draws(draws) => draws.write(&args.to, input_format, &[], |writers| {
+    let targets = match output {
+        Output::Draws(draws) => draws.fill(&args.to, input_format, &[], |writers| {
             work.each(&mut chunks, &mut run, true, |document, filled, distributions, run| {
                 let draw = |number| distributions.draw_rows(document.table(), &filled, run, number);
                 uncertainty::write_draws(writers, document, draw)
             })
         })?,
-        Output::Table(target) => {
+        Output::Table(mut target) => {
             let format = target.format(&args.to, input_format);
-            let written = target.write(|to| {
+            target.fill(|to| {
                 let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
                 let mut said = false;
                 let asked = args.uncertainty.is_asked();
@@ -61,12 +61,12 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
                     said = true;
                     Ok(writer.write_with(document, Change::Fill(&filled), &extras)?)
                 })?;
-                writer.finish()?;
-                Ok(())
+                Ok(writer.finish()?)
             })?;
-            Vec::from_iter(written)
+            vec![target]
         }
     };
+    let written = Target::commit(targets, cancel)?;
     bar.clear();
     let Work { rows, fallbacks, .. } = work;
     table_io::say_findings(verbosity, chunks.findings());
@@ -76,7 +76,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
     let left: usize = fallbacks.iter().filter(|f| f.is_left()).map(|f| f.cells).sum();
     let filled = holes.saturating_sub(left);
     verbosity.say(format!("filled {} in {} with `{}`", count(filled, "cell"), count(rows, "row"), file.header.method));
-    uncertainty::say_written(&written, verbosity);
+    table_io::say_written(&written, verbosity);
     Ok(())
 }
 

@@ -1,10 +1,16 @@
 //! The program as its users meet it.
 
 mod bad_input;
+#[cfg(unix)]
+mod files;
 mod guides;
 mod messy;
 mod pages;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod processors;
 mod program;
 mod reports;
+#[cfg(target_os = "linux")]
+mod signals;
 mod uncertainty;
 mod verbs;

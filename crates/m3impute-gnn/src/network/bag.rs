@@ -99,10 +99,11 @@ pub fn train(
     reserve: Option<Duration>,
     run: &Run,
 ) -> Result<(Vec<TrainedNetwork>, Vec<String>)> {
-    let pairwise: Vec<Pairwise> =
-        folds.iter().map(|(grid, _)| Pairwise::of(grid, columns, |at| grid.observed[at])).collect();
+    let of_fold = |(grid, _): &(&Grid, &[bool])| Pairwise::of(grid, columns, |at| grid.observed[at], run);
+    let pairwise = folds.iter().map(of_fold).collect::<Result<Vec<_>>>()?;
     let mut runs: Vec<TrainingRun<'_>> = Vec::new();
     for (k, &(grid, held)) in folds.iter().enumerate() {
+        run.check()?;
         let m = grid.m;
         let shows = |i: usize| grid.observed[i * m..(i + 1) * m].iter().filter(|o| **o).count();
         let rows = (0..grid.n).filter(|&i| shows(i) > 1).map(|i| i as u32).collect();

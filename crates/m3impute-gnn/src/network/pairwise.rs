@@ -2,6 +2,7 @@
 
 use super::batch::Grid;
 use super::inputs::ColumnInput;
+use m3impute_core::{Result, Run};
 use m3impute_nn::Matrix;
 
 /// For each column its best partners, with the line through the values that both have.
@@ -27,13 +28,17 @@ impl Pairwise {
     pub const MOST: usize = 24;
 
     /// The lines of a table.
-    pub fn of(grid: &Grid, columns: &[ColumnInput], used: impl Fn(usize) -> bool) -> Pairwise {
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn of(grid: &Grid, columns: &[ColumnInput], used: impl Fn(usize) -> bool, run: &Run) -> Result<Pairwise> {
         let m = grid.m;
         let k = (m - 1).min(Pairwise::MOST);
         let mut partners = vec![0; m * k];
         let (mut slope, mut shift) = (Matrix::zeros(m, k), Matrix::zeros(m, k));
         let mut logit = Matrix::full(m, k, -30.0);
         for f in 0..m {
+            run.check()?;
             let mut lines: Vec<(u32, [f64; 3])> = (0..m)
                 .filter(|&j| j != f)
                 .map(|j| {
@@ -50,7 +55,7 @@ impl Pairwise {
                 logit.row_mut(f)[i] = left as f32;
             }
         }
-        Pairwise { partners, k, slope, shift, logit }
+        Ok(Pairwise { partners, k, slope, shift, logit })
     }
 }
 
@@ -96,7 +101,7 @@ mod tests {
             (0..n).flat_map(|i| [i as f32 / 40.0, i as f32 / 80.0 + 0.1, (i * 7 % 13) as f32 / 13.0]).collect();
         let grid = Grid { n, m: 3, observed: vec![true; x.len()], x };
         let columns: Vec<ColumnInput> = (0..3).map(|f| ColumnInput::of(&grid.values(f), &Response::Number)).collect();
-        let pairwise = Pairwise::of(&grid, &columns, |_| true);
+        let pairwise = Pairwise::of(&grid, &columns, |_| true, &Run::new(0, 1).unwrap()).unwrap();
         assert_eq!((pairwise.k, pairwise.partners[0], pairwise.partners[2]), (2, 1, 0));
         assert!((pairwise.slope.get(0, 0) - 2.0).abs() < 1e-2 && (pairwise.shift.get(0, 0) + 0.2).abs() < 1e-2);
     }
