@@ -8,13 +8,13 @@ use rand_chacha::rand_core::Rng;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// The shares of probability at which the distribution of a number is written down.
+/// The levels of the quantiles by which the distribution of a number is described.
 pub const QUANTILE_LEVELS: [f64; 21] = [
     0.005, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975,
     0.995,
 ];
 
-/// Where the median stands in [`QUANTILE_LEVELS`].
+/// The index of the median in [`QUANTILE_LEVELS`].
 const MEDIAN: usize = QUANTILE_LEVELS.len() / 2;
 
 /// The distributions of some missing cells of one column.
@@ -24,7 +24,7 @@ pub enum Distributions {
     Quantiles(Vec<[f64; QUANTILE_LEVELS.len()]>),
     /// Of one out of a few values.
     Shares {
-        /// The values, rising where they have an order; places in [`ColumnDistributions::levels`] where they are levels.
+        /// The values, increasing where they have an order; indices into [`ColumnDistributions::levels`] for levels.
         values: Vec<f64>,
         /// The probability of each, cell by cell, `[cells, values]`.
         shares: Vec<f32>,
@@ -34,13 +34,13 @@ pub enum Distributions {
 /// The predictive distributions of the missing cells of one column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDistributions {
-    /// The column, by its place in the table.
+    /// The index of the column in the table.
     pub column: usize,
-    /// The levels, where its values are some: distributions and intervals name them by their places in this list.
+    /// The levels, where it has levels: distributions and intervals hold indices into this list.
     pub levels: Vec<String>,
     /// Whether its values are levels without an order, of which there is no median.
     pub unordered: bool,
-    /// What values are rounded to a multiple of; 0 where they are not.
+    /// Values are rounded to multiples of this; 0 where they are not.
     pub step: f64,
     /// The rows of its missing cells.
     pub rows: Vec<usize>,
@@ -48,8 +48,8 @@ pub struct ColumnDistributions {
     pub of: Distributions,
 }
 
-/// The predictive distributions of the missing cells of a table. Columns that a method has no distribution for are not there; those that
-/// have no missing cell are, without rows.
+/// The predictive distributions of the missing cells of a table. Columns that a method has no distribution for are left
+/// out; those without missing cells are there, without rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PredictiveDistributions {
     /// Column by column.
@@ -59,19 +59,19 @@ pub struct PredictiveDistributions {
 /// The point estimate that fills a missing cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Point {
-    /// The median: the smallest absolute error. The likeliest level, where levels have no order.
+    /// The median: the smallest absolute error. The most probable level, where levels have no order.
     #[default]
     Median,
-    /// The mean: the smallest squared error. Levels have none: they get their median, or the likeliest.
+    /// The mean: the smallest squared error. Levels have none: they get their median, or the most probable.
     Mean,
-    /// The likeliest value.
+    /// The most probable value.
     Mode,
 }
 
 /// The ends of an interval for each missing cell of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// The column, by its place in the table.
+    /// The index of the column in the table.
     pub column: usize,
     /// The rows of its missing cells.
     pub rows: Vec<usize>,
@@ -81,10 +81,10 @@ pub struct Interval {
     pub upper: Vec<f64>,
 }
 
-/// The places around the median that hold about this share of the probability: from the median on, the likelier neighbour
-/// is taken in as long as that comes nearer to the share. With few places no run of them holds just the share; to take
-/// always more than it would make intervals of such columns too wide as a rule. A larger share takes in a smaller one's
-/// places.
+/// The values around the median, by index, with about this probability: starting from the median, the more probable
+/// neighbour is added as long as that comes nearer to the level. With few values no interval has just this probability;
+/// to take always more would make intervals of such columns too wide on average. Intervals of higher levels contain
+/// those of lower ones.
 ///
 /// ```
 /// use m3impute_core::distributions::around_median;
@@ -115,7 +115,7 @@ pub fn around_median(shares: &[f32], level: f64) -> RangeInclusive<usize> {
         if after - level > level - inside {
             break;
         }
-        // Places without probability are taken in only on the way to one that has some.
+        // Values without probability are added only on the way to one that has some.
         if after > inside {
             (run, inside) = (from..=to, after);
         }
@@ -149,7 +149,7 @@ impl Distributions {
             Distributions::Quantiles(of) => {
                 let values = &of[i];
                 let after = QUANTILE_LEVELS.partition_point(|&l| l < share);
-                // A share that is written down gives its very value, whatever the arithmetic below would make of it.
+                // At one of the levels its quantile is returned unchanged by rounding.
                 if after == 0 || after == QUANTILE_LEVELS.len() || QUANTILE_LEVELS[after] == share {
                     return values[after.min(QUANTILE_LEVELS.len() - 1)];
                 }
@@ -170,8 +170,8 @@ impl Distributions {
         }
     }
 
-    /// Where the middle `level` of the probability of cell `i` begins and ends. Of a few values those around the median:
-    /// with both tails cut alike, most of them would be inside at any level.
+    /// The ends of the central interval of cell `i`. For few values it is built around the median: with equal tails, most
+    /// values would be inside at any level.
     fn interval(&self, i: usize, level: f64) -> [f64; 2] {
         match self {
             Distributions::Quantiles(_) => {
@@ -230,7 +230,7 @@ impl PredictiveDistributions {
     /// The table with its missing cells filled by a point of their distributions. Others stay as they are in `filled`, a
     /// table that the method has filled already.
     pub fn fill(&self, filled: &Table, point: Point) -> Table {
-        self.put(filled, |column, i| match point {
+        self.fill_with(filled, |column, i| match point {
             Point::Mode => column.of.mode(i),
             Point::Median | Point::Mean if column.unordered => column.of.mode(i),
             Point::Mean if column.levels.is_empty() => column.of.mean(i),
@@ -240,15 +240,15 @@ impl PredictiveDistributions {
 
     /// The table with each missing cell drawn from its distribution: one of several completed tables.
     pub fn draw(&self, filled: &Table, rng: &mut ChaCha8Rng) -> Table {
-        self.put(filled, |column, i| column.of.quantile(i, share_of(rng)))
+        self.fill_with(filled, |column, i| column.of.quantile(i, share_of(rng)))
     }
 
-    /// [`PredictiveDistributions::draw`] number `number` for rows that may come in any order and in any chunks: what is drawn for a hole
-    /// depends on the run's seed, the number of the draw, the column, and what `rows`, the table before it was filled,
-    /// has observed in the hole's own row. Rows in which the same is observed are drawn alike.
+    /// [`PredictiveDistributions::draw`] number `number` for rows that may come in any order and in any chunks: a drawn
+    /// value depends on the run's seed, the number of the draw, the column, and the observed values of its own row in
+    /// `rows`, the table before it was filled. Rows with the same observed values get the same draws.
     pub fn draw_rows(&self, rows: &Table, filled: &Table, run: &Run, number: u64) -> Table {
         let own = hashes_of_rows(rows);
-        self.put(filled, |column, i| {
+        self.fill_with(filled, |column, i| {
             let mut hash = Fnv::default();
             hash.bytes(&own[column.rows[i]].to_le_bytes());
             hash.bytes(&number.to_le_bytes());
@@ -257,7 +257,7 @@ impl PredictiveDistributions {
         })
     }
 
-    /// The middle `level` of the probability of each hole; columns of levels without an order have none.
+    /// The central interval of that level for each missing cell; columns of levels without an order have none.
     pub fn intervals(&self, level: f64) -> Vec<Interval> {
         let of = |c: &ColumnDistributions| {
             let ends = (0..c.rows.len()).map(|i| c.of.interval(i, level)).map(|ends| ends.map(|v| c.rounded(v)));
@@ -268,14 +268,15 @@ impl PredictiveDistributions {
     }
 
     /// The table filled with the lower, and with the upper ends of the intervals of that level. Levels without an order have
-    /// no interval: they get the likeliest.
+    /// no interval: they get the most probable.
     pub fn ends(&self, filled: &Table, level: f64) -> [Table; 2] {
-        let end =
-            |end: usize| self.put(filled, |c, i| if c.unordered { c.of.mode(i) } else { c.of.interval(i, level)[end] });
+        let end = |end: usize| {
+            self.fill_with(filled, |c, i| if c.unordered { c.of.mode(i) } else { c.of.interval(i, level)[end] })
+        };
         [end(0), end(1)]
     }
 
-    fn put(&self, filled: &Table, mut value: impl FnMut(&ColumnDistributions, usize) -> f64) -> Table {
+    fn fill_with(&self, filled: &Table, mut value: impl FnMut(&ColumnDistributions, usize) -> f64) -> Table {
         let mut out = filled.clone();
         for column in &self.columns {
             // The table may have its levels in another order, or not all of them.
@@ -301,8 +302,8 @@ impl PredictiveDistributions {
 }
 
 impl Interval {
-    /// The same intervals, made wide enough to hold what was filled: the mean of a skewed distribution may lie outside
-    /// of its middle.
+    /// The same intervals, widened to contain the filled values: the mean of a skewed distribution may lie outside of its
+    /// central interval.
     pub fn around(mut self, filled: &Table) -> Interval {
         if filled.schema().columns()[self.column].levels.is_empty() {
             for (i, &row) in self.rows.iter().enumerate() {
@@ -315,7 +316,7 @@ impl Interval {
     }
 }
 
-/// A share of probability, drawn evenly.
+/// A uniform draw from (0, 1).
 fn share_of(rng: &mut ChaCha8Rng) -> f64 {
     (f64::from(rng.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0)
 }
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_made_to_hold_what_was_filled() {
+    fn an_interval_is_widened_to_contain_the_filled_value() {
         let (mut table, distributions) = distributions();
         table.fill(0, 0, 95.0);
         let interval = distributions.intervals(0.8).remove(0).around(&table);

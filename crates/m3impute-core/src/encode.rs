@@ -1,7 +1,7 @@
-//! Tables become numbers, and filled numbers become cells again.
+//! Encodes tables as numbers, and decodes filled numbers into cells.
 //!
-//! Notation: `n` rows, `w` features. A feature is what a method sees: a number, a flag that says whether the cell has a
-//! certain level, or the code of a level.
+//! Notation: `n` rows, `w` features. A feature is a column of the encoded matrix: a number, a 0/1 flag of a level, or the
+//! code of a level.
 
 mod baseline;
 mod decode;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// A category with more levels than this gets flags for its most frequent ones only.
 pub const MAX_FLAGS: usize = 64;
 
-/// How a column with levels is written down.
+/// How a column with levels is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
@@ -38,7 +38,7 @@ pub enum Layout {
 pub enum Scale {
     /// As they are.
     Raw,
-    /// To [0, 1] by the smallest and the largest observed value, or those that the column is said to have.
+    /// To [0, 1] by the smallest and the largest observed value, or by the range of the [`Schema`].
     MinMax,
     /// To [0, 1] by the smallest and the largest observed value, for methods that work on 32-bit floats: a prediction that
     /// is an observed value in them comes back as that value, bit for bit.
@@ -47,24 +47,24 @@ pub enum Scale {
     Standard,
 }
 
-/// What becomes of columns with a single observed value.
+/// How columns with a single observed value are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Constants {
     /// They are features like others.
     Keep,
-    /// They are no features; their holes get that value.
+    /// They are no features; their missing cells get that value.
     Leave,
 }
 
-/// What a method wants to see.
+/// The encoding that a method needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoding {
-    /// How a column with levels is written down.
+    /// How a column with levels is encoded.
     pub layout: Layout,
     /// How numbers are scaled.
     pub scale: Scale,
-    /// What becomes of columns with a single observed value.
+    /// How columns with a single observed value are treated.
     pub constants: Constants,
 }
 
@@ -85,7 +85,7 @@ impl Default for Finish {
     }
 }
 
-/// What a feature's number means.
+/// The meaning of a feature's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Meaning {
@@ -115,7 +115,7 @@ pub struct Feature {
 pub struct Encoded {
     /// How many rows.
     pub rows: usize,
-    /// What the columns of `x` are.
+    /// The columns of `x`.
     pub features: Arc<[Feature]>,
     /// The numbers, `[n, w]`.
     pub x: Vec<f64>,
@@ -157,7 +157,7 @@ impl Encoded {
     }
 }
 
-/// The features of each column that has some: they stand side by side.
+/// The features of each column that has some, which are adjacent.
 fn columns(features: &[Feature]) -> Vec<Range<usize>> {
     let mut first = 0;
     let groups = features.chunk_by(|a, b| a.column == b.column);
@@ -169,15 +169,15 @@ fn columns(features: &[Feature]) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// How the tables of one schema become numbers and back; learnt from observed cells only.
+/// Encodes and decodes the tables of one schema; fitted to observed cells only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Encoder {
     schema: Schema,
     encoding: Encoding,
     features: Vec<Feature>,
     baselines: Vec<Baseline>,
-    /// The distinct observed values of each feature, rising, where numbers are scaled for 32-bit floats. In a model file
-    /// they are tensors, `[w]`.
+    /// The distinct observed values of each feature, increasing, where numbers are scaled for 32-bit floats. In a model
+    /// file they are tensors, `[w]`.
     #[serde(skip)]
     values: Vec<Vec<f64>>,
 }
@@ -217,12 +217,12 @@ impl Encoder {
         Ok(Encoder { schema: table.schema().clone(), encoding, features, baselines, values: distinct })
     }
 
-    /// The columns that were learnt.
+    /// The columns that it was fitted to.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// What the method sees.
+    /// The features of the encoded matrix.
     pub fn features(&self) -> &[Feature] {
         &self.features
     }
@@ -235,7 +235,7 @@ impl Encoder {
     /// The cells of a table as numbers. The table's columns are matched by name, its levels by their text.
     ///
     /// # Errors
-    /// When a column that the encoder knows is not there, or is of another type.
+    /// When a column of the encoder is not there, or is of another type.
     pub fn encode(&self, table: &Table) -> Result<Encoded> {
         let (n, w) = (table.rows(), self.features.len());
         let mut x = vec![f64::NAN; n * w]; // [n, w]
@@ -263,7 +263,7 @@ impl Encoder {
         Ok(Encoded { rows: n, features: self.features.clone().into(), x, observed })
     }
 
-    /// For each column of the schema: where it stands in the table, and the learnt code of each of the table's levels
+    /// For each column of the schema: its index in the table, and the learnt code of each of the table's levels
     /// (`NaN` for a level that was never seen).
     fn matching(&self, table: &Table) -> Result<Vec<(usize, Vec<f64>)>> {
         let same = table.schema() == &self.schema;
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_without_an_answer_gets_the_median_and_is_listed() {
+    fn a_missing_cell_without_a_prediction_gets_the_median_and_is_listed() {
         let table = mixed();
         let encoder = Encoder::fit(&table, FLAGS).unwrap();
         let (out, fallbacks) =
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_cannot_know_of_a_column_is_refused() {
+    fn an_encoder_that_contradicts_its_schema_is_refused() {
         let encoder = Encoder::fit(&mixed(), FLAGS).unwrap();
         assert!(encoder.validate().is_ok());
         let damages: [fn(&mut Encoder); 5] = [

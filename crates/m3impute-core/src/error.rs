@@ -1,4 +1,4 @@
-//! What can go wrong, where, and what to do about it.
+//! Errors, with their place, category and hint.
 
 use crate::hint::Hint;
 use crate::schema::Kind;
@@ -6,18 +6,18 @@ use crate::schema::Kind;
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What sort of failure it is. The command line maps it to an exit code, Python to an exception.
+/// The category of an error. The command line maps it to an exit code, Python to an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// The request is wrong: an unknown name, a value out of range.
     Usage,
     /// The data is wrong: unreadable, infinite, of another shape than the model.
     Data,
-    /// The arithmetic failed: no finite answer.
+    /// The arithmetic failed: no finite result.
     Numeric,
     /// Something ran out: memory, disk, permission.
     Resource,
-    /// Somebody stopped it.
+    /// The run was cancelled.
     Cancelled,
     /// A fault of this software.
     Bug,
@@ -30,7 +30,7 @@ pub enum Error {
     /// No such column.
     #[error("unknown column `{column}`")]
     UnknownColumn {
-        /// The name that was asked for.
+        /// The requested name.
         column: String,
         /// The nearest name there is.
         nearest: Option<String>,
@@ -40,9 +40,9 @@ pub enum Error {
     DuplicateColumn {
         /// The name.
         column: String,
-        /// Where it stands first, counted from 1.
+        /// Its first position, counted from 1.
         first: usize,
-        /// Where it stands again, counted from 1.
+        /// Its second position, counted from 1.
         second: usize,
     },
     /// A column of another length than the rest.
@@ -108,7 +108,7 @@ pub enum Error {
     /// No such method.
     #[error("unknown method `{method}`")]
     UnknownMethod {
-        /// The name that was asked for.
+        /// The requested name.
         method: String,
         /// The nearest name there is.
         nearest: Option<String>,
@@ -118,7 +118,7 @@ pub enum Error {
     UnknownParameter {
         /// The method.
         method: &'static str,
-        /// The name that was asked for.
+        /// The requested name.
         parameter: String,
         /// The nearest name there is.
         nearest: Option<String>,
@@ -142,7 +142,7 @@ pub enum Error {
     UnknownPreset {
         /// The method.
         method: &'static str,
-        /// The preset that was asked for.
+        /// The requested preset.
         preset: String,
         /// The presets there are.
         valid: String,
@@ -180,14 +180,14 @@ pub enum Error {
     /// A request that does not fit the table.
     #[error("{what}: expected {expected}, got `{got}`")]
     Request {
-        /// What was asked.
+        /// The subject of the request.
         what: String,
         /// What was expected.
         expected: String,
         /// What was given.
         got: String,
     },
-    /// An answer that is not finite.
+    /// A result that is not finite.
     #[error("method `{method}` got a value that is not finite in {place}")]
     NotFinite {
         /// The method.
@@ -206,7 +206,7 @@ pub enum Error {
     /// Bytes could not be written or read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Somebody stopped it.
+    /// The run was cancelled.
     #[error("cancelled")]
     Cancelled,
     /// A fault of this software.
@@ -215,12 +215,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// A model file that is not whole, and in what.
+    /// A damaged model file, and which part is damaged.
     pub fn damaged(what: impl Into<String>) -> Error {
         Error::ModelFile { reason: what.into() }
     }
 
-    /// What sort of failure it is.
+    /// Its category.
     pub fn category(&self) -> Category {
         match self {
             Error::UnknownColumn { .. }
@@ -248,7 +248,7 @@ impl Error {
         }
     }
 
-    /// What the user can do about it, where that is known.
+    /// What the user can do about it, where there is something.
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Error::UnknownColumn { nearest, .. } | Error::UnknownMethod { nearest, .. } => Hint::did_you_mean(nearest),
@@ -268,19 +268,19 @@ impl Error {
     }
 }
 
-/// The name nearest to `wanted`, where one is near enough to be a slip of the finger.
+/// The name nearest to `given`, where one is near enough to be a typing error.
 ///
 /// ```
 /// assert_eq!(m3impute_core::nearest("medain", ["mean", "median"]), Some("median".to_owned()));
 /// assert_eq!(m3impute_core::nearest("xyz", ["mean", "median"]), None);
 /// assert_eq!(m3impute_core::nearest("b", ["a"]), None);
 /// ```
-pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let wanted = wanted.to_lowercase();
+pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let given = given.to_lowercase();
     names
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&wanted, &name.to_lowercase()), name))
+        .map(|name| (strsim::damerau_levenshtein(&given, &name.to_lowercase()), name))
         .min_by_key(|&(distance, _)| distance)
-        .filter(|&(distance, name)| distance < wanted.chars().count() && distance <= 1 + name.chars().count() / 4)
+        .filter(|&(distance, name)| distance < given.chars().count() && distance <= 1 + name.chars().count() / 4)
         .map(|(_, name)| name.to_owned())
 }

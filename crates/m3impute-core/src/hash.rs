@@ -1,4 +1,4 @@
-//! Hashes: of purposes, of tables, and of rows, so that what is random for a row depends on the row alone.
+//! Hashes of purposes, of tables, and of rows, so that random numbers for a row depend on the row alone.
 
 use crate::table::{Table, Values};
 

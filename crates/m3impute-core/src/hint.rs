@@ -4,11 +4,11 @@ use crate::schema::Kind;
 
 /// What a user can do about an error or a finding.
 ///
-/// It is plain data. [`Hint::text`] puts it in words, and asks the interface how it writes a setting: the command line
-/// has flags, Python has keyword arguments.
+/// It is plain data. [`Hint::text`] makes a sentence of it, in which the interface writes the settings: the command line
+/// as flags, Python as keyword arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// Another name was probably meant.
+    /// A similar name exists.
     DidYouMean {
         /// The nearest name there is.
         name: String,
@@ -144,7 +144,7 @@ impl Hint {
 
     /// The hint in words; nothing where it is about a setting that the interface does not have.
     ///
-    /// `write` says how the interface writes a setting, if it has it.
+    /// `write` returns a setting as the interface writes it, if it has it.
     ///
     /// ```
     /// use m3impute_core::{Hint, Setting};

@@ -16,19 +16,19 @@ use std::io::Write;
 
 /// A configured method: its parameters are valid.
 pub trait Imputer: Debug + Send + Sync {
-    /// What the method is.
+    /// The registry's description of the method.
     fn spec(&self) -> &'static MethodSpec;
 
-    /// Fills the holes of a table.
+    /// Imputes the missing cells of a table.
     ///
-    /// The output has the shape of the input; observed cells come back bit for bit; what was filled in another way
-    /// than asked is listed in [`Imputation::fallbacks`].
+    /// The output has the shape of the input; observed cells come back bit for bit; cells filled in another way than
+    /// requested are listed in [`Imputation::fallbacks`].
     ///
     /// # Errors
     /// When the table cannot be filled, or the run is cancelled.
     fn impute(&self, table: &Table, run: &mut Run) -> Result<Imputation>;
 
-    /// Whether it has a distribution for every hole once it is fitted: see [`FittedImputer::predict_distributions`].
+    /// Whether it has predictive distributions once it is fitted: see [`FittedImputer::predict_distributions`].
     fn has_distributions(&self) -> bool {
         false
     }
@@ -46,7 +46,7 @@ pub trait Imputer: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The same method as one that can be fitted once and used on new rows, where it honestly can.
+    /// The same method as one that can be fitted once and used on new rows, where it is inductive.
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
         None
     }
@@ -61,23 +61,23 @@ pub trait InductiveImputer: Imputer {
     fn fit(&self, table: &Table, run: &mut Run) -> Result<Box<dyn FittedImputer>>;
 }
 
-/// What a method has learnt. It cannot exist unfitted.
+/// A fitted model. It cannot exist unfitted.
 pub trait FittedImputer: Debug + Send + Sync {
-    /// The columns it has learnt.
+    /// The columns it was fitted to.
     fn schema(&self) -> &Schema;
 
-    /// Fills new rows. Each row is filled by itself: batch size, order and threads do not change a byte.
+    /// Fills new rows, each independently: batch size, order and threads do not change a byte.
     ///
     /// # Errors
     /// When the rows lack a column of the model, or the run is cancelled.
     fn transform(&self, rows: &Table, run: &mut Run) -> Result<Imputation>;
 
-    /// Whether [`FittedImputer::predict_distributions`] has an answer.
+    /// Whether [`FittedImputer::predict_distributions`] returns distributions.
     fn has_distributions(&self) -> bool {
         false
     }
 
-    /// [`FittedImputer::transform`] with a distribution for every hole, where the method has them.
+    /// [`FittedImputer::transform`] with a predictive distribution for every missing cell, where the method has them.
     ///
     /// # Errors
     /// As [`FittedImputer::transform`].
@@ -89,18 +89,18 @@ pub trait FittedImputer: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// How well it did on cells that were held out while it learnt, column by column; empty where it held none out.
+    /// Validation errors by column, on cells that were held out in fitting; empty where none were.
     fn scores(&self) -> Vec<ColumnScore> {
         Vec::new()
     }
 
-    /// What was filled or decided in another way than asked while fitting.
+    /// Notes about the fit, a sentence each.
     fn notes(&self) -> &[String];
 
     /// The model as a file in memory: header and tensors.
     ///
     /// # Errors
-    /// When the state cannot be written down.
+    /// When the state cannot be serialised.
     fn to_file(&self) -> Result<ModelFile>;
 
     /// Writes the model.
@@ -112,20 +112,20 @@ pub trait FittedImputer: Debug + Send + Sync {
     }
 }
 
-/// A filled table, and what there is to say about it.
+/// A filled table, with fallbacks, notes and validation errors.
 #[derive(Clone, Debug)]
 pub struct Imputation {
     /// The filled table.
     pub table: Table,
-    /// Cells that were filled in another way than asked, or left.
+    /// Cells that were filled in another way than requested, or left missing.
     pub fallbacks: Vec<Fallback>,
-    /// What else a user should know, a sentence each.
+    /// Notes for the user, a sentence each.
     pub notes: Vec<String>,
-    /// How well the method did on cells that were held out while it learnt this table; empty where it held none out.
+    /// Validation errors by column, on cells that were held out in fitting; empty where none were.
     pub scores: Vec<ColumnScore>,
 }
 
-/// Cells of one column that were filled in another way than asked, or left.
+/// Cells of one column that were filled in another way than requested, or left missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fallback {
     /// The column.
@@ -139,7 +139,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// What [`Fallback::done`] says where the cells were not filled.
+    /// [`Fallback::done`] of cells that were not filled.
     pub(crate) const LEFT: &str = "left missing";
 
     /// Whether the cells were left missing.
@@ -148,25 +148,25 @@ impl Fallback {
     }
 }
 
-/// A row of the registry: what a method is called, what it takes, and how to make one.
+/// A row of the registry: the name of a method, its properties and parameters, and how to build it.
 #[derive(Debug)]
 pub struct MethodSpec {
     /// The key users write.
     pub name: &'static str,
-    /// One line that says what it does.
+    /// What it does, in one line.
     pub summary: &'static str,
     /// When not to use it.
     pub avoid: &'static str,
     /// Whether it can be fitted once and used on new rows.
     pub inductive: bool,
-    /// Whether it knows a distribution for every hole, in one of its presets at least: intervals, probabilities, draws.
+    /// Whether it has predictive distributions, in one of its presets at least: intervals, probabilities, draws.
     pub distributions: bool,
     /// Whether the seed matters.
     pub randomised: bool,
     /// Whether the default preset trains for minutes even on a small table: a comparison of all methods leaves it out
     /// unless it is named.
     pub slow: bool,
-    /// The presets: name and what it stands for. The first is the default.
+    /// The presets: name and description. The first is the default.
     pub presets: &'static [(&'static str, &'static str)],
     /// The parameters.
     pub params: &'static [ParamSpec],
@@ -185,11 +185,11 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// What it does, in one line.
     pub doc: &'static str,
-    /// What it may be.
+    /// Its valid values.
     pub expects: Expect,
 }
 
-/// What a parameter may be.
+/// The valid values of a parameter.
 #[derive(Debug)]
 pub enum Expect {
     /// A whole number in this range.
@@ -202,7 +202,7 @@ pub enum Expect {
     Choice(&'static [&'static str]),
     /// Some of these words, with commas between them.
     Some(fn() -> &'static [&'static str]),
-    /// `auto`, or what stands inside.
+    /// `auto`, or a value of the inner sort.
     Auto(&'static Expect),
 }
 
@@ -225,7 +225,7 @@ impl std::fmt::Display for Expect {
 }
 
 impl Expect {
-    /// The value that a text stands for, or nothing where it does not fit.
+    /// The parsed value, or nothing where the text is not valid.
     pub fn parse(&self, text: &str) -> Option<Value> {
         match self {
             Expect::Whole(low, high) => text.parse::<u64>().ok().filter(|v| (low..=high).contains(&v)).map(Value::from),
@@ -242,18 +242,18 @@ impl Expect {
     }
 }
 
-/// What a user asks of a method: a preset, parameters on top of it, and how filled numbers are finished.
+/// The settings of a method: a preset, parameters on top of it, and how filled numbers are finished.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The preset; the method's first one where nothing is said.
+    /// The preset; the method's first one by default.
     pub preset: Option<String>,
     /// Parameters by name, as text.
     pub params: Vec<(String, String)>,
-    /// How filled numbers are finished, where it differs from what the preset says.
+    /// How filled numbers are finished, where it differs from the preset.
     pub finish: FinishChoice,
 }
 
-/// How filled numbers are finished, where the user says so.
+/// How filled numbers are finished, where the user chooses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FinishChoice {
     /// Whether integers are filled whole.
@@ -265,7 +265,7 @@ pub struct FinishChoice {
 }
 
 impl FinishChoice {
-    /// What the user says on top of what the preset says.
+    /// The user's choices on top of those of the preset.
     pub fn over(self, preset: Finish) -> Finish {
         Finish {
             round: self.round.unwrap_or(preset.round),
@@ -276,23 +276,23 @@ impl FinishChoice {
 }
 
 impl MethodSpec {
-    /// The name of the preset that is asked for.
+    /// The name of the requested preset.
     ///
     /// # Errors
     /// When the method has no such preset.
     pub fn preset(&'static self, settings: &Settings) -> Result<&'static str> {
-        let Some(wanted) = &settings.preset else { return Ok(self.presets[0].0) };
-        self.presets.iter().map(|p| p.0).find(|p| p == wanted).ok_or_else(|| Error::UnknownPreset {
+        let Some(requested) = &settings.preset else { return Ok(self.presets[0].0) };
+        self.presets.iter().map(|p| p.0).find(|p| p == requested).ok_or_else(|| Error::UnknownPreset {
             method: self.name,
-            preset: wanted.clone(),
+            preset: requested.clone(),
             valid: self.presets.iter().map(|p| format!("`{}`", p.0)).collect::<Vec<_>>().join(", "),
         })
     }
 
-    /// The parameters that the settings ask for: those of the preset, with the named ones replaced.
+    /// The parameters of the settings: those of the preset, with the named ones replaced.
     ///
     /// # Errors
-    /// When a parameter is unknown, or its value is not what it may be.
+    /// When a parameter is unknown, or its value is not valid.
     pub fn params<P: Serialize + DeserializeOwned>(
         &'static self,
         settings: &Settings,

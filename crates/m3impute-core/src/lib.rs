@@ -1,7 +1,7 @@
-//! Tables with holes, how they become numbers and back, and the contract that every imputation method keeps.
+//! Tables with missing values, their encoding as numbers, and the contract that every imputation method keeps.
 //!
-//! The way of the data: a [`Table`] is encoded to numbers ([`encode`]), a method fills them ([`Imputer`]), and they are
-//! decoded into the holes. Observed cells are never touched. This crate knows no file, prints nothing, and has no method.
+//! The data flow: a [`Table`] is encoded to numbers ([`encode`]), a method fills them ([`Imputer`]), and they are decoded
+//! into the missing cells. Observed cells are never changed. This crate reads no file, prints nothing, and has no method.
 
 pub mod distributions;
 pub mod encode;

@@ -17,7 +17,7 @@ use std::fmt::Debug;
 
 /// A method that works on an encoded matrix: it is fitted to one, and the model predicts the missing numbers of any.
 pub trait MatrixMethod: Debug + Send + Sync + 'static {
-    /// What it learns.
+    /// The fitted model.
     type Model: MatrixModel;
     /// Its parameters.
     type Params: Serialize;
@@ -25,7 +25,7 @@ pub trait MatrixMethod: Debug + Send + Sync + 'static {
     /// Its parameters.
     fn params(&self) -> &Self::Params;
 
-    /// What it wants to see.
+    /// The encoding of tables that it needs.
     fn encoding(&self) -> Encoding;
 
     /// Learns from the observed numbers.
@@ -48,7 +48,7 @@ pub trait MatrixMethod: Debug + Send + Sync + 'static {
 
 /// A transductive method: fitting completes the table that it learns from. [`Transductive`] makes a [`MatrixMethod`] of it.
 pub trait TransductiveMethod: Debug + Send + Sync + 'static {
-    /// What it learns.
+    /// The fitted model.
     type Model: MatrixModel;
     /// Its parameters.
     type Params: Serialize;
@@ -56,7 +56,7 @@ pub trait TransductiveMethod: Debug + Send + Sync + 'static {
     /// Its parameters.
     fn params(&self) -> &Self::Params;
 
-    /// What it wants to see.
+    /// The encoding of tables that it needs.
     fn encoding(&self) -> Encoding;
 
     /// Learns from the observed numbers, and puts the completed ones where `data.observed` is false.
@@ -91,12 +91,12 @@ impl<M: TransductiveMethod> MatrixMethod for Transductive<M> {
     }
 }
 
-/// What there is to say of a table that was completed.
+/// Notes and validation errors of a table that was completed.
 #[derive(Clone, Debug, Default)]
 pub struct Completed {
     /// A sentence each.
     pub notes: Vec<String>,
-    /// How good the filled values are: see [`MatrixModel::scores`].
+    /// Validation errors: see [`MatrixModel::scores`].
     pub scores: Vec<ValidationScore>,
 }
 
@@ -107,7 +107,7 @@ impl Completed {
     }
 }
 
-/// A model, and what is to be said about how it was learnt.
+/// A fitted model with notes about the fit.
 #[derive(Debug)]
 pub struct Learnt<M> {
     /// The model.
@@ -117,13 +117,13 @@ pub struct Learnt<M> {
 }
 
 impl<M> Learnt<M> {
-    /// A model without anything to say.
+    /// A model without notes.
     pub fn quietly(model: M) -> Learnt<M> {
         Learnt { model, notes: Vec::new() }
     }
 }
 
-/// What a prediction is to say of a missing cell.
+/// What is to be predicted of a missing cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// A point estimate.
@@ -132,14 +132,14 @@ pub enum Want {
     Distribution,
 }
 
-/// What a [`MatrixMethod`] has learnt.
+/// The model of a [`MatrixMethod`].
 pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
-    /// Whether [`MatrixModel::predict`] knows predictive distributions.
+    /// Whether [`MatrixModel::predict`] has predictive distributions.
     const DISTRIBUTIONS: bool = false;
 
-    /// Puts point estimates where `rows.observed` is false, each row by itself. A number left `NaN` gets the column's
-    /// median or most frequent level, and is listed. Where [`Want::Distribution`] is asked for and known, also the
-    /// predictive distributions of the missing numbers of each feature, row by row.
+    /// Writes point estimates where `rows.observed` is false, each row independently. A number left `NaN` gets the
+    /// column's median or most frequent level, and is listed. With [`Want::Distribution`] and [`Self::DISTRIBUTIONS`],
+    /// also returns the predictive distributions of the missing numbers of each feature, row by row.
     ///
     /// # Errors
     /// When the run is cancelled.
@@ -220,7 +220,7 @@ impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
         }
         let fitted = self.learn_encoded(table, encoder, &data, run)?;
         let (filled, _) = fitted.predict(table, data, Want::Point, run)?;
-        Ok(filled.with_word_of(&fitted))
+        Ok(filled.with_notes_of(&fitted))
     }
 
     fn has_distributions(&self) -> bool {
@@ -237,7 +237,7 @@ impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
         }
         let fitted = self.learn(table, run)?;
         let predicted = fitted.predict_distributions(table, run)?;
-        Ok(predicted.map(|(filled, distributions)| (filled.with_word_of(&fitted), distributions)))
+        Ok(predicted.map(|(filled, distributions)| (filled.with_notes_of(&fitted), distributions)))
     }
 
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
@@ -258,7 +258,7 @@ struct Fitted<M: MatrixMethod> {
     encoder: Encoder,
     finish: Finish,
     params: Value,
-    /// None where the table has no feature to learn from: then every missing cell has one possible value.
+    /// None where the table has no feature: then every missing cell has one possible value.
     model: Option<M::Model>,
     rows: usize,
     fingerprint: String,
@@ -290,8 +290,8 @@ impl<M: MatrixMethod> Fitted<M> {
 }
 
 impl Imputation {
-    /// The same with what was found while fitting.
-    fn with_word_of(self, fitted: &dyn FittedImputer) -> Imputation {
+    /// The same with the notes and validation errors of the fit.
+    fn with_notes_of(self, fitted: &dyn FittedImputer) -> Imputation {
         Imputation { notes: fitted.notes().to_vec(), scores: fitted.scores(), ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! How far filled cells are from the truth.
+//! The errors of filled cells.
 
 use crate::table::{Observed, Table};
 use serde::Serialize;
@@ -18,8 +18,8 @@ pub struct Score {
     pub accuracy: Option<f64>,
 }
 
-/// Scores a filled table against the truth on hidden cells: those that `truth` has and `shown` says are taken away.
-/// Returns the score of all columns together, and one score a column.
+/// Scores a filled table against the truth on hidden cells: those observed in `truth` but not `shown`. Returns the score
+/// of all columns together, and one score per column.
 ///
 /// A column of numbers with one value only counts with error 0, as in the published protocol.
 ///

@@ -1,4 +1,4 @@
-//! Mechanisms that make holes: which observed cells of a table are taken away, and by what rule.
+//! Missingness mechanisms: rules by which observed cells of a table are hidden.
 //!
 //! Notation: `n` rows; a cell is *eligible* when it is observed and its column is to be filled. Rates are shares of the
 //! eligible cells of the whole table.
@@ -20,7 +20,7 @@ pub enum Mechanism {
     /// At random: half of the columns stay complete, and a logistic function of them decides about the others.
     Mar,
     /// The published experiments' mechanism "not at random": [`Mechanism::Mar`], then an eighth of the rest at random,
-    /// so that some of what decided about the holes is missing itself.
+    /// so that some of the values that missingness depends on are missing themselves.
     Mnar,
     /// Not at random: a logistic function of the cell's own value decides.
     SelfMasked,
@@ -64,7 +64,7 @@ impl Mechanism {
         }
     }
 
-    /// One line that says what it does.
+    /// What it does, in one line.
     pub fn summary(self) -> &'static str {
         match self {
             Mechanism::Mcar => "every cell with the same probability",
@@ -102,29 +102,29 @@ impl std::fmt::Display for Mechanism {
     }
 }
 
-/// What a mechanism took away.
+/// The cells that a mechanism hid.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Holes {
-    /// The cells that stay: observed before, and not taken away.
+pub struct HiddenCells {
+    /// The cells that stay: observed before, and not hidden.
     pub shown: Observed,
-    /// How many cells could have been taken away.
+    /// How many cells could have been hidden.
     pub eligible: usize,
     /// How many were.
     pub hidden: usize,
-    /// The share of a column's eligible cells that was taken away; none where it has no eligible cell.
+    /// The share of a column's eligible cells that was hidden; none where it has no eligible cell.
     pub column_rates: Vec<Option<f64>>,
-    /// What could not be done as asked, a sentence each.
+    /// What could not be done as requested, a sentence each.
     pub notes: Vec<String>,
 }
 
-impl Holes {
-    /// The share of the eligible cells that was taken away.
+impl HiddenCells {
+    /// The share of the eligible cells that was hidden.
     pub fn rate(&self) -> f64 {
         if self.eligible == 0 { 0.0 } else { self.hidden as f64 / self.eligible as f64 }
     }
 }
 
-/// The table with only those cells that are shown.
+/// The table without the hidden cells.
 ///
 /// # Panics
 /// When `shown` is of another shape.
@@ -139,24 +139,24 @@ pub fn without_hidden(table: &Table, shown: &Observed) -> Table {
     out
 }
 
-/// Takes away about `rate` of the observed cells of the columns that are to be filled.
+/// Hides about `rate` of the observed cells of the columns that are to be filled.
 ///
 /// Cells that are missing already stay missing and do not count. A column keeps at least one observed cell; rows may
-/// become empty. The same seed takes the same cells.
+/// become empty. The same seed hides the same cells.
 ///
 /// ```
 /// use m3impute_core::missing::{Mechanism, hide};
 /// use m3impute_core::{Column, ColumnSpec, Kind, Run, Schema, Table};
 /// let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)])?;
 /// let table = Table::new(schema, vec![Column::from_numbers((0..1000).map(f64::from).collect())])?;
-/// let holes = hide(&table, Mechanism::Mcar, 0.3, &Run::new(0, 1)?)?;
-/// assert!((holes.rate() - 0.3).abs() < 0.05);
+/// let cells = hide(&table, Mechanism::Mcar, 0.3, &Run::new(0, 1)?)?;
+/// assert!((cells.rate() - 0.3).abs() < 0.05);
 /// # Ok::<(), m3impute_core::Error>(())
 /// ```
 ///
 /// # Errors
 /// When the rate is not between 0 and 1, cannot be reached by the mechanism, or the table has no column for it.
-pub fn hide(table: &Table, mechanism: Mechanism, rate: f64, run: &Run) -> Result<Holes> {
+pub fn hide(table: &Table, mechanism: Mechanism, rate: f64, run: &Run) -> Result<HiddenCells> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(request("rate", "a number above 0 and below 1".to_owned(), rate));
     }
@@ -186,8 +186,14 @@ fn eligible_rows(table: &Table) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Takes each eligible cell away with its own chance.
-fn draw(table: &Table, eligible: &[Vec<usize>], chances: &[Vec<f64>], run: &Run, mut notes: Vec<String>) -> Holes {
+/// Hides each eligible cell with its own probability.
+fn draw(
+    table: &Table,
+    eligible: &[Vec<usize>],
+    chances: &[Vec<f64>],
+    run: &Run,
+    mut notes: Vec<String>,
+) -> HiddenCells {
     let mut shown = table.observed().clone();
     let mut column_rates = vec![None; table.cols()];
     let mut hidden = 0;
@@ -206,7 +212,7 @@ fn draw(table: &Table, eligible: &[Vec<usize>], chances: &[Vec<f64>], run: &Run,
         column_rates[j] = Some(taken.len() as f64 / rows.len() as f64);
         hidden += taken.len();
     }
-    Holes { shown, eligible: eligible.iter().map(Vec::len).sum(), hidden, column_rates, notes }
+    HiddenCells { shown, eligible: eligible.iter().map(Vec::len).sum(), hidden, column_rates, notes }
 }
 
 /// Censoring: with `r` the rate, the tail holds the share `2r / (1 + r)` of the column, more where values are tied, and
@@ -319,8 +325,8 @@ mod tests {
         xy / (xx * yy).sqrt()
     }
 
-    pub(super) fn hidden_in(holes: &Holes, j: usize) -> Vec<f64> {
-        holes.shown.column(j).iter().map(|&s| f64::from(u8::from(!s))).collect()
+    pub(super) fn hidden_in(cells: &HiddenCells, j: usize) -> Vec<f64> {
+        cells.shown.column(j).iter().map(|&s| f64::from(u8::from(!s))).collect()
     }
 
     pub(super) fn numbers(table: &Table, j: usize) -> Vec<f64> {
@@ -332,11 +338,11 @@ mod tests {
         let table = complete();
         for mechanism in Mechanism::ALL {
             for (seed, rate) in [(0, 0.2), (1, 0.3), (2, 0.45)] {
-                let holes = hide(&table, mechanism, rate, &run(seed)).unwrap();
+                let cells = hide(&table, mechanism, rate, &run(seed)).unwrap();
                 let bound = tolerance(rate, 6 * N);
-                assert!((holes.rate() - rate).abs() < bound, "{mechanism} at {rate}: {} ± {bound}", holes.rate());
-                assert!(holes.notes.is_empty(), "{mechanism}: {:?}", holes.notes);
-                assert_eq!(holes.hidden, 6 * N - holes.shown.count());
+                assert!((cells.rate() - rate).abs() < bound, "{mechanism} at {rate}: {} ± {bound}", cells.rate());
+                assert!(cells.notes.is_empty(), "{mechanism}: {:?}", cells.notes);
+                assert_eq!(cells.hidden, 6 * N - cells.shown.count());
             }
         }
     }
@@ -353,11 +359,11 @@ mod tests {
     #[test]
     fn mcar_does_not_look_at_values() {
         let table = complete();
-        let holes = hide(&table, Mechanism::Mcar, 0.3, &run(3)).unwrap();
+        let cells = hide(&table, Mechanism::Mcar, 0.3, &run(3)).unwrap();
         for j in 0..6 {
             for k in 0..6 {
-                let r = correlation(&hidden_in(&holes, j), &numbers(&table, k));
-                assert!(r.abs() < 4.0 / (N as f64).sqrt(), "holes of {j} and values of {k}: {r}");
+                let r = correlation(&hidden_in(&cells, j), &numbers(&table, k));
+                assert!(r.abs() < 4.0 / (N as f64).sqrt(), "hidden cells of {j} and values of {k}: {r}");
             }
         }
     }
@@ -366,10 +372,10 @@ mod tests {
     fn censoring_takes_the_tail_only() {
         let table = complete();
         for (tail, upper, lower) in [(Tail::Upper, true, false), (Tail::Lower, false, true), (Tail::Both, true, true)] {
-            let holes = hide(&table, Mechanism::Quantile(tail), 0.3, &run(4)).unwrap();
+            let cells = hide(&table, Mechanism::Quantile(tail), 0.3, &run(4)).unwrap();
             let mut sorted = numbers(&table, 0);
             sorted.sort_unstable_by(f64::total_cmp);
-            let hidden: Vec<f64> = (0..N).filter(|&i| !holes.shown.get(i, 0)).map(|i| table.number(i, 0)).collect();
+            let hidden: Vec<f64> = (0..N).filter(|&i| !cells.shown.get(i, 0)).map(|i| table.number(i, 0)).collect();
             let share = 2.0 * 0.3 / 1.3 / if upper && lower { 2.0 } else { 1.0 };
             let k = (share * N as f64).ceil() as usize;
             let in_tail = |v: f64| (upper && v >= sorted[N - k]) || (lower && v <= sorted[k - 1]);
@@ -382,19 +388,19 @@ mod tests {
     #[test]
     fn censoring_an_ordered_column_follows_the_order_of_its_levels() {
         let table = complete();
-        let holes = hide(&table, Mechanism::Quantile(Tail::Upper), 0.2, &run(4)).unwrap();
-        assert!((0..N).all(|i| holes.shown.get(i, 5) || table.number(i, 5) > 0.0));
+        let cells = hide(&table, Mechanism::Quantile(Tail::Upper), 0.2, &run(4)).unwrap();
+        assert!((0..N).all(|i| cells.shown.get(i, 5) || table.number(i, 5) > 0.0));
     }
 
     #[test]
-    fn holes_that_are_there_stay_and_do_not_count() {
+    fn missing_cells_stay_missing_and_do_not_count() {
         let mut table = complete();
         (0..N / 2).for_each(|i| table.hide(i, 0));
         for mechanism in Mechanism::ALL {
-            let holes = hide(&table, mechanism, 0.3, &run(7)).unwrap();
-            assert_eq!(holes.eligible, 6 * N - N / 2);
-            assert!((0..N / 2).all(|i| !holes.shown.get(i, 0)));
-            assert!((holes.rate() - 0.3).abs() < tolerance(0.3, holes.eligible), "{mechanism}: {}", holes.rate());
+            let cells = hide(&table, mechanism, 0.3, &run(7)).unwrap();
+            assert_eq!(cells.eligible, 6 * N - N / 2);
+            assert!((0..N / 2).all(|i| !cells.shown.get(i, 0)));
+            assert!((cells.rate() - 0.3).abs() < tolerance(0.3, cells.eligible), "{mechanism}: {}", cells.rate());
         }
     }
 
@@ -405,19 +411,19 @@ mod tests {
         schema.column_mut(1).role = Role::Predict;
         let table = complete().with_schema(schema).unwrap();
         for mechanism in Mechanism::ALL {
-            let holes = hide(&table, mechanism, 0.3, &run(8)).unwrap();
-            assert!((0..N).all(|i| holes.shown.get(i, 0) && holes.shown.get(i, 1)), "{mechanism}");
-            assert_eq!((holes.eligible, holes.column_rates[0]), (4 * N, None));
-            assert!((holes.rate() - 0.3).abs() < tolerance(0.3, 4 * N), "{mechanism}: {}", holes.rate());
+            let cells = hide(&table, mechanism, 0.3, &run(8)).unwrap();
+            assert!((0..N).all(|i| cells.shown.get(i, 0) && cells.shown.get(i, 1)), "{mechanism}");
+            assert_eq!((cells.eligible, cells.column_rates[0]), (4 * N, None));
+            assert!((cells.rate() - 0.3).abs() < tolerance(0.3, 4 * N), "{mechanism}: {}", cells.rate());
         }
     }
 
     #[test]
-    fn a_column_keeps_its_last_cell_and_it_is_said() {
+    fn a_column_keeps_its_last_cell_with_a_note() {
         let table = complete().select_rows(&[0]);
-        let holes = hide(&table, Mechanism::Mcar, 0.999, &run(0)).unwrap();
-        assert_eq!((holes.hidden, holes.notes.len()), (0, 6));
-        assert_eq!(holes.notes[0], "column `a` would have lost every observed cell: one stays");
+        let cells = hide(&table, Mechanism::Mcar, 0.999, &run(0)).unwrap();
+        assert_eq!((cells.hidden, cells.notes.len()), (0, 6));
+        assert_eq!(cells.notes[0], "column `a` would have lost every observed cell: one stays");
     }
 
     #[test]
@@ -440,10 +446,10 @@ mod tests {
     #[test]
     fn hidden_cells_are_gone_from_the_table() {
         let table = complete();
-        let holes = hide(&table, Mechanism::Mcar, 0.3, &run(0)).unwrap();
-        let left = without_hidden(&table, &holes.shown);
-        assert_eq!(left.observed(), &holes.shown);
-        let (i, j) = (0..N).map(|i| (i, 2)).find(|&(i, j)| !holes.shown.get(i, j)).unwrap();
+        let cells = hide(&table, Mechanism::Mcar, 0.3, &run(0)).unwrap();
+        let left = without_hidden(&table, &cells.shown);
+        assert_eq!(left.observed(), &cells.shown);
+        let (i, j) = (0..N).map(|i| (i, 2)).find(|&(i, j)| !cells.shown.get(i, j)).unwrap();
         assert!(left.number(i, j).is_nan());
     }
 }

@@ -60,7 +60,7 @@ pub fn shuffle_front<T>(items: &mut [T], count: usize, mut next_u32: impl FnMut(
     }
 }
 
-/// At most `most` of the numbers below `n`, drawn without replacement, in rising order.
+/// At most `most` of the numbers below `n`, drawn without replacement, in increasing order.
 ///
 /// ```
 /// use m3impute_core::{Run, sample_rows};

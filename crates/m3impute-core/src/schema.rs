@@ -1,9 +1,9 @@
-//! What a table's columns are: names, kinds, levels, roles and bounds.
+//! The columns of a table: names, kinds, levels, roles and bounds.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// What the values of a column mean, and so how a hole in it is filled.
+/// What the values of a column mean, and so how a missing cell in it is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -17,11 +17,11 @@ pub enum Kind {
     Categorical,
     /// Levels in the order of [`ColumnSpec::levels`].
     Ordered,
-    /// A moment, as seconds since 1970-01-01 UTC.
+    /// A timestamp, as seconds since 1970-01-01 UTC.
     Datetime,
-    /// A name of the row (a key, a code): passed through, never a predictor, never filled.
+    /// A name of the row (a key, a code): left unchanged, never a predictor, never filled.
     Identifier,
-    /// Free text: passed through, never a predictor, never filled.
+    /// Free text: left unchanged, never a predictor, never filled.
     Text,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|k| k.name() == name)
     }
 
-    /// Whether the values are numbers (a moment is one).
+    /// Whether the values are numbers (a timestamp is one).
     pub fn is_number(self) -> bool {
         matches!(self, Kind::Continuous | Kind::Integer | Kind::Datetime)
     }
@@ -83,12 +83,12 @@ impl std::fmt::Display for Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It predicts other columns, and its holes are filled.
+    /// It predicts other columns, and its missing cells are filled.
     #[default]
     Fill,
-    /// It predicts other columns, but its own holes stay.
+    /// It predicts other columns, but its own missing cells stay.
     Predict,
-    /// It is passed through.
+    /// It is neither filled nor used.
     Ignore,
 }
 
@@ -117,10 +117,10 @@ pub struct ColumnSpec {
     /// Filled values are kept within these bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    /// The range by which the column is scaled, where it is known from elsewhere than the observed cells.
+    /// The range by which the column is scaled, where it is not that of the observed cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<Bounds>,
-    /// Filled values are multiples of this; 0 leaves them as they are. For moments: the seconds between two ticks.
+    /// Filled values are multiples of this; 0 leaves them as they are. For timestamps: the resolution in seconds.
     #[serde(default)]
     pub step: f64,
 }
@@ -152,7 +152,7 @@ impl ColumnSpec {
         self.role != Role::Ignore && !self.kind.is_opaque()
     }
 
-    /// Whether holes in the column are to be filled.
+    /// Whether missing cells in the column are to be filled.
     pub fn is_filled(&self) -> bool {
         self.role == Role::Fill && !self.kind.is_opaque()
     }
@@ -204,12 +204,12 @@ impl Schema {
         self.columns.is_empty()
     }
 
-    /// Where the column of that name stands.
+    /// The index of the column of that name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name == name)
     }
 
-    /// Where the column of that name stands, or an error that suggests the nearest name.
+    /// The index of the column of that name, or an error that suggests the nearest name.
     ///
     /// # Errors
     /// When there is no such column.

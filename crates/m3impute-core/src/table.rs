@@ -1,10 +1,10 @@
-//! A table with holes: typed columns, and which cells are observed.
+//! A table with missing values: typed columns, and which cells are observed.
 
 use crate::error::{Error, Result};
 use crate::schema::{ColumnSpec, Schema};
 use std::collections::BTreeMap;
 
-/// The code that stands where a cell with levels is missing.
+/// The code of a missing cell in a column with levels.
 pub const MISSING_CODE: u32 = u32::MAX;
 
 /// Which cells of an `n x m` table are observed (`true`) and which are missing (`false`); a column is contiguous.
@@ -54,7 +54,7 @@ impl Observed {
         self.cells[col * self.rows + row]
     }
 
-    /// Says whether the cell is observed.
+    /// Sets whether the cell is observed.
     pub fn set(&mut self, row: usize, col: usize, observed: bool) {
         self.cells[col * self.rows + row] = observed;
     }
@@ -73,7 +73,7 @@ impl Observed {
 /// The values of one column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Numbers and moments; `NaN` where missing.
+    /// Numbers and timestamps; `NaN` where missing.
     Numbers(Vec<f64>),
     /// Indices into the column's levels; [`MISSING_CODE`] where missing.
     Codes(Vec<u32>),
@@ -120,7 +120,8 @@ impl Column {
     }
 }
 
-/// A table with holes. Its columns agree with its schema; a missing number is `NaN`, a missing level [`MISSING_CODE`].
+/// A table with missing values. Its columns agree with its schema; a missing number is `NaN`, a missing level
+/// [`MISSING_CODE`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     schema: Schema,
@@ -192,7 +193,7 @@ impl Table {
         }
     }
 
-    /// Fills a hole with a number or, in a column with levels, the code of one.
+    /// Fills a missing cell with a number or, in a column with levels, the code of one.
     ///
     /// # Panics
     /// When the cell is opaque: no method fills those.
@@ -205,7 +206,7 @@ impl Table {
         self.observed.set(row, col, true);
     }
 
-    /// Fills a hole with a level, which the column learns where it does not have it yet.
+    /// Fills a missing cell with a level, which is added to the column's levels where it is new.
     ///
     /// # Panics
     /// When the column has no levels.
@@ -219,7 +220,7 @@ impl Table {
         self.fill(row, col, code as f64);
     }
 
-    /// Takes a cell away.
+    /// Makes a cell missing.
     pub fn hide(&mut self, row: usize, col: usize) {
         match &mut self.values[col] {
             Values::Numbers(v) => v[row] = f64::NAN,
@@ -232,7 +233,7 @@ impl Table {
     /// The same cells under another schema, whose columns have the same names and kinds: other roles, bounds or ranges.
     ///
     /// # Errors
-    /// When a kind with values of another type is asked for.
+    /// When a kind needs values of another type.
     pub fn with_schema(mut self, schema: Schema) -> Result<Table> {
         if schema.len() != self.schema.len() {
             return Err(Error::Bug("a schema of another width".to_owned()));
@@ -271,7 +272,7 @@ impl Table {
         patterns
     }
 
-    /// A number that tells this table from others: of its names, its holes and its values.
+    /// A hash of the table's names, values and missing cells.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = crate::hash::Fnv::default();
         for (j, spec) in self.schema.columns().iter().enumerate() {
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_sees_values_and_holes() {
+    fn the_fingerprint_depends_on_values_and_missing_cells() {
         let (one, mut two) = (sample(), sample());
         assert_eq!(one.fingerprint(), two.fingerprint());
         two.hide(0, 0);

@@ -1,22 +1,22 @@
-//! Validation errors of a fitted method: on observed cells that were held out while it learnt.
+//! Validation errors of a fitted method: on observed cells that were held out in fitting.
 
 use crate::schema::Kind;
 use serde::Serialize;
 
-/// What an error is.
+/// How an error is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// The mean absolute difference, in the column's own units; seconds for timestamps, steps for ordered levels.
     AbsoluteError,
-    /// The mean of `-ln p`, where `p` is the probability that the true level was given.
+    /// The mean of `-ln p`, where `p` is the predicted probability of the true level.
     LogLoss,
 }
 
 /// One model of an ensemble, by itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SingleModel {
-    /// Which model, in a word or two.
+    /// The name of the model.
     pub name: String,
     /// Its mean error on the held-out cells.
     pub error: f64,
@@ -27,7 +27,7 @@ pub struct SingleModel {
 pub struct ValidationScore {
     /// How many cells were held out.
     pub cells: usize,
-    /// The mean error of the ensemble; none where too few cells were held out to tell.
+    /// The mean error of the ensemble; none where too few cells were held out.
     pub error: Option<f64>,
     /// That of the baseline: the median, or the shares of the levels.
     pub baseline: Option<f64>,
@@ -53,15 +53,15 @@ pub struct ColumnScore {
     pub column: String,
     /// What its values mean.
     pub kind: Kind,
-    /// What the errors are.
+    /// How the errors are measured.
     pub measure: Measure,
-    /// What was found.
+    /// The errors.
     #[serde(flatten)]
     pub validation: ValidationScore,
 }
 
 impl ColumnScore {
-    /// Whether no model beats the baseline. Not where nothing is known.
+    /// Whether no model beats the baseline; false without errors.
     ///
     /// ```
     /// use m3impute_core::{ColumnScore, ValidationScore, Kind, Measure};

@@ -1,6 +1,6 @@
-//! Carries a plan out: the same hidden cells for every method in a repeat, a row of results for each.
+//! Runs a plan: the same hidden cells for every method in a repeat, a row of results for each.
 
-use crate::plan::{Candidate, HolesFrom, Plan, ScaleBy};
+use crate::plan::{Candidate, HideBy, Plan, ScaleBy};
 use m3impute_core::missing::{hide, without_hidden};
 use m3impute_core::{Bounds, Cancel, Error, Imputation, Observed, Progress, Result, Run, Score, Table, score};
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct Row {
     pub seed: u64,
     /// How many hidden cells are scored.
     pub cells: usize,
-    /// The share of the cells that could be hidden which is.
+    /// The share of the eligible cells that is hidden.
     pub rate: f64,
     /// The mean absolute error of numbers, each column scaled by its complete range.
     pub mae: Option<f64>,
@@ -32,21 +32,21 @@ pub struct Row {
     pub accuracy: Option<f64>,
     /// The wall-clock seconds that filling took.
     pub seconds: f64,
-    /// The most memory that was in use at once while filling, where that is known.
+    /// The peak memory while filling, where it is measured.
     pub peak_bytes: Option<u64>,
-    /// How many cells were filled in another way than asked.
+    /// How many cells were filled in another way than requested.
     pub fallbacks: usize,
     /// The score of each column with scored cells.
-    pub columns: Vec<ColumnScore>,
+    pub columns: Vec<EvaluatedColumn>,
     /// Notes about the hidden cells and the method, a sentence each.
     pub notes: Vec<String>,
     /// Why there is no score, where the method failed.
     pub error: Option<String>,
 }
 
-/// The score of one column.
+/// The score of one column on its hidden cells.
 #[derive(Clone, Debug, Serialize)]
-pub struct ColumnScore {
+pub struct EvaluatedColumn {
     /// The column.
     pub column: String,
     /// Its score.
@@ -56,9 +56,9 @@ pub struct ColumnScore {
 
 /// Measures memory while a method runs.
 pub trait Probe {
-    /// Forgets what was before.
+    /// Starts a new measurement.
     fn start(&self);
-    /// The most bytes that were in use at once since then, beyond what was in use at the start.
+    /// The peak memory since then, beyond what was in use at the start.
     fn peak_bytes(&self) -> Option<u64>;
 }
 
@@ -73,11 +73,11 @@ impl Probe for NoProbe {
     }
 }
 
-/// Who watches an evaluation.
+/// An observer of an evaluation.
 pub trait Watch: Send + Sync {
     /// A method begins to fill the hidden cells of a repeat, counted from 1; `done` of `total` such tasks are finished.
     fn begins(&self, _label: &str, _repeat: usize, _done: usize, _total: usize) {}
-    /// The method moved on.
+    /// The method made progress.
     fn progress(&self, _progress: &Progress) {}
     /// The method has filled the table.
     fn filled(&self, _table: &Table) {}
@@ -87,8 +87,8 @@ pub trait Watch: Send + Sync {
 
 impl Watch for () {}
 
-/// Nobody watches.
-pub fn nobody() -> Arc<dyn Watch> {
+/// No observer.
+pub fn no_observer() -> Arc<dyn Watch> {
     Arc::new(())
 }
 
@@ -135,13 +135,13 @@ pub fn evaluate(
     Ok(rows)
 }
 
-/// One set of hidden cells: what the methods see, and what is scored.
+/// One set of hidden cells: the table that methods see, and the cells that are scored.
 struct Task<'a> {
     truth: &'a Table,
     seed: u64,
     /// The table without the hidden cells.
     seen: Table,
-    /// What is shown or cannot be scored.
+    /// The cells that are shown or cannot be scored.
     unscored: Observed,
     rate: f64,
     notes: Vec<String>,
@@ -149,13 +149,13 @@ struct Task<'a> {
 
 impl<'a> Task<'a> {
     fn new(truth: &'a Table, scaled: &Table, plan: &Plan, seed: u64) -> Result<Task<'a>> {
-        let (shown, rate, mut notes) = match &plan.holes {
-            HolesFrom::Mechanism { mechanism, rate, .. } => {
-                let holes = hide(truth, *mechanism, *rate, &Run::new(seed, 1)?)?;
-                let rate = holes.rate();
-                (holes.shown, rate, holes.notes)
+        let (shown, rate, mut notes) = match &plan.hide {
+            HideBy::Mechanism { mechanism, rate, .. } => {
+                let hidden = hide(truth, *mechanism, *rate, &Run::new(seed, 1)?)?;
+                let rate = hidden.rate();
+                (hidden.shown, rate, hidden.notes)
             }
-            HolesFrom::Given(shown) => (shown.clone(), hidden_share(truth, shown), Vec::new()),
+            HideBy::Given(shown) => (shown.clone(), hidden_share(truth, shown), Vec::new()),
         };
         let seen = without_hidden(scaled, &shown);
         let mut unscored = shown;
@@ -230,10 +230,10 @@ impl<'a> Task<'a> {
             .iter()
             .zip(columns)
             .filter(|(_, score)| score.numbers + score.levels > 0)
-            .map(|(spec, score)| ColumnScore { column: spec.name.clone(), score })
+            .map(|(spec, score)| EvaluatedColumn { column: spec.name.clone(), score })
             .collect();
-        let asked = |column: &str| specs.iter().any(|s| s.name == column && s.is_filled());
-        row.fallbacks = imputation.fallbacks.iter().filter(|f| asked(&f.column)).map(|f| f.cells).sum();
+        let is_filled = |column: &str| specs.iter().any(|s| s.name == column && s.is_filled());
+        row.fallbacks = imputation.fallbacks.iter().filter(|f| is_filled(&f.column)).map(|f| f.cells).sum();
         row.notes.extend(imputation.notes.iter().cloned());
     }
 
@@ -254,7 +254,7 @@ fn hidden_share(truth: &Table, shown: &Observed) -> f64 {
     if all == 0 { 0.0 } else { hidden as f64 / all as f64 }
 }
 
-/// The table whose columns of numbers carry the range of their complete values.
+/// The table with the range of the complete values as the range of each column of numbers.
 fn scaled_by_truth(truth: &Table) -> Result<Table> {
     let mut schema = truth.schema().clone();
     for j in (0..truth.cols()).filter(|&j| truth.schema().columns()[j].kind.is_number()) {
@@ -343,16 +343,16 @@ mod tests {
     }
 
     fn plan(methods: Vec<Candidate>, repeats: usize) -> Plan {
-        let holes = HolesFrom::Mechanism { mechanism: Mechanism::Mcar, rate: 0.3, repeats };
-        Plan { methods, holes, threads: 1, ..Plan::default() }
+        let hide = HideBy::Mechanism { mechanism: Mechanism::Mcar, rate: 0.3, repeats };
+        Plan { methods, hide, threads: 1, ..Plan::default() }
     }
 
     fn run(truth: &Table, plan: &Plan) -> Result<Vec<Row>> {
-        evaluate(truth, plan, &NoProbe, &Cancel::default(), &nobody())
+        evaluate(truth, plan, &NoProbe, &Cancel::default(), &no_observer())
     }
 
     #[test]
-    fn every_method_sees_the_same_holes_and_never_what_is_hidden() {
+    fn every_method_gets_the_same_missing_cells_and_never_the_hidden_values() {
         static SEEN: Mutex<Vec<Table>> = Mutex::new(Vec::new());
         fn spy(table: &Table, _: &Run) -> Result<Table> {
             SEEN.lock().unwrap().push(table.clone());
@@ -379,11 +379,11 @@ mod tests {
     }
 
     #[test]
-    fn given_holes_are_scored_as_given() {
+    fn given_hidden_cells_are_scored_as_given() {
         let mut shown = Observed::all(40, 3);
         [(0, 0), (39, 0), (0, 1), (1, 1)].iter().for_each(|&(i, j)| shown.set(i, j, false));
         let mut plan = plan(vec![fake!("zero", |t, _| Ok(fill_all(t, 0.0)))], 1);
-        plan.holes = HolesFrom::Given(shown);
+        plan.hide = HideBy::Given(shown);
         let row = &run(&truth(), &plan).unwrap()[0];
         // x: errors 0 and 39 of a range of 39; parity: even is right once of twice.
         assert_eq!((row.cells, row.mae, row.accuracy), (4, Some(0.5), Some(0.5)));
@@ -400,7 +400,7 @@ mod tests {
             fake!("leaves", |t, _| Ok(t.clone())),
             Candidate {
                 settings: Settings { preset: Some("none".to_owned()), ..Settings::default() },
-                ..fake!("asked-wrongly", |t, _| Ok(fill_all(t, 0.0)))
+                ..fake!("wrong-preset", |t, _| Ok(fill_all(t, 0.0)))
             },
             fake!("works", |t, _| Ok(fill_all(t, 0.0))),
         ];
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_cannot_be_scored_are_left_out_and_it_is_said() {
+    fn cells_that_cannot_be_scored_are_left_out_with_a_note() {
         let mut schema = truth().schema().clone();
         schema.column_mut(2).role = Role::Ignore;
         let truth = truth().with_schema(schema).unwrap();
@@ -421,7 +421,7 @@ mod tests {
         shown.set(3, 1, false);
         shown.set(3, 2, false);
         let mut plan = plan(vec![fake!("zero-again", |t, _| Ok(fill_all(t, 0.0)))], 1);
-        plan.holes = HolesFrom::Given(shown);
+        plan.hide = HideBy::Given(shown);
         let row = &run(&truth, &plan).unwrap()[0];
         assert_eq!((row.cells, row.mae, row.accuracy), (1, None, Some(0.0)));
         assert_eq!(row.notes[0], "the 40 hidden cells of column `x` are not scored: nothing of it is shown");
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_scale_says_the_range_of_the_truth() {
+    fn the_papers_scale_is_the_range_of_the_truth() {
         let mut plan = plan(
             vec![fake!("range", |t, _| {
                 let range = t.schema().columns()[0].range.map(|r| (r.low, r.high));
@@ -448,15 +448,15 @@ mod tests {
         let cancel = Cancel::default();
         cancel.cancel();
         let plan = plan(vec![fake!("idle", |t, _| Ok(fill_all(t, 0.0)))], 1);
-        let outcome = evaluate(&truth(), &plan, &NoProbe, &cancel, &nobody());
+        let outcome = evaluate(&truth(), &plan, &NoProbe, &cancel, &no_observer());
         assert!(matches!(outcome, Err(Error::Cancelled)));
     }
 
     #[test]
-    fn the_watch_hears_of_every_task_and_the_probe_of_every_start() {
+    fn the_observer_sees_every_task_and_the_probe_every_start() {
         #[derive(Default)]
-        struct Ears(Mutex<Vec<String>>);
-        impl Watch for Ears {
+        struct Recorder(Mutex<Vec<String>>);
+        impl Watch for Recorder {
             fn begins(&self, label: &str, repeat: usize, done: usize, total: usize) {
                 self.0.lock().unwrap().push(format!("{label} {repeat} {done}/{total}"));
             }
@@ -474,11 +474,11 @@ mod tests {
                 Some(7)
             }
         }
-        let ears = Arc::new(Ears::default());
-        let watch: Arc<dyn Watch> = ears.clone();
-        let plan = plan(vec![fake!("heard", |t, _| Ok(fill_all(t, 0.0)))], 2);
+        let recorder = Arc::new(Recorder::default());
+        let watch: Arc<dyn Watch> = recorder.clone();
+        let plan = plan(vec![fake!("one", |t, _| Ok(fill_all(t, 0.0)))], 2);
         let rows = evaluate(&truth(), &plan, &Seven, &Cancel::default(), &watch).unwrap();
-        assert_eq!(*ears.0.lock().unwrap(), ["heard 1 0/2", "heard ends", "heard 2 1/2", "heard ends"]);
+        assert_eq!(*recorder.0.lock().unwrap(), ["one 1 0/2", "one ends", "one 2 1/2", "one ends"]);
         assert!(rows.iter().all(|r| r.peak_bytes == Some(7)));
     }
 
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(message(plan(vec![], 1)), "methods: expected at least one, got `none`");
         assert_eq!(message(plan(vec![zero(), zero()], 1)), "methods: expected each of them once, got `twice`");
         assert_eq!(message(plan(vec![zero()], 0)), "repeats: expected at least 1, got `0`");
-        let given = Plan { holes: HolesFrom::Given(Observed::all(39, 3)), ..plan(vec![zero()], 1) };
+        let given = Plan { hide: HideBy::Given(Observed::all(39, 3)), ..plan(vec![zero()], 1) };
         assert_eq!(message(given), "given hidden cells: expected 40 rows of 3 cells, got `39 rows of 3 cells`");
     }
 }

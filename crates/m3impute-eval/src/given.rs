@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_of_the_same_shape_are_taken_as_they_are() {
+    fn hidden_cells_of_the_same_shape_are_taken_as_they_are() {
         assert_eq!(align(table(2), &first_hidden()).unwrap(), (table(2), first_hidden()));
     }
 

@@ -1,4 +1,4 @@
-//! What is to be measured.
+//! The plan of an evaluation.
 
 use m3impute_core::missing::Mechanism;
 use m3impute_core::{Error, MethodSpec, Observed, Result, Settings, Table};
@@ -8,9 +8,9 @@ use m3impute_core::{Error, MethodSpec, Observed, Result, Settings, Table};
 pub struct Candidate {
     /// The method.
     pub spec: &'static MethodSpec,
-    /// What is asked of it.
+    /// Its settings.
     pub settings: Settings,
-    /// What it is called in the results; unique in a plan.
+    /// Its name in the results; unique in a plan.
     pub label: String,
 }
 
@@ -26,9 +26,9 @@ impl Candidate {
     }
 }
 
-/// Where the hidden cells come from.
+/// How cells are hidden.
 #[derive(Clone, Debug)]
-pub enum HolesFrom {
+pub enum HideBy {
     /// Drawn anew in each repeat, the same for every method.
     Mechanism {
         /// The rule by which cells go missing.
@@ -48,17 +48,17 @@ pub enum ScaleBy {
     /// The observed cells: all that a user has.
     #[default]
     Observed,
-    /// The complete column, as in the published experiments: it tells methods the range of the hidden cells.
+    /// The complete column, as in the published experiments: methods see the range of the hidden cells.
     Paper,
 }
 
-/// What is to be measured.
+/// The plan of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The methods.
     pub methods: Vec<Candidate>,
-    /// Where the hidden cells come from.
-    pub holes: HolesFrom,
+    /// How cells are hidden.
+    pub hide: HideBy,
     /// The seed of the first repeat; each further repeat takes the next one.
     pub seed: u64,
     /// The threads of each method; 0 takes as many as the machine allows.
@@ -74,7 +74,7 @@ impl Default for Plan {
     fn default() -> Plan {
         Plan {
             methods: Vec::new(),
-            holes: HolesFrom::Mechanism { mechanism: Mechanism::Mcar, rate: 0.3, repeats: 3 },
+            hide: HideBy::Mechanism { mechanism: Mechanism::Mcar, rate: 0.3, repeats: 3 },
             seed: 0,
             threads: 0,
             max_seconds: None,
@@ -86,9 +86,9 @@ impl Default for Plan {
 impl Plan {
     /// How often cells are hidden.
     pub fn repeats(&self) -> usize {
-        match self.holes {
-            HolesFrom::Mechanism { repeats, .. } => repeats,
-            HolesFrom::Given(_) => 1,
+        match self.hide {
+            HideBy::Mechanism { repeats, .. } => repeats,
+            HideBy::Given(_) => 1,
         }
     }
 
@@ -110,7 +110,7 @@ impl Plan {
         if let Some(seconds) = self.max_seconds.filter(|s| !(*s >= 0.0 && *s < 1e12)) {
             return request("seconds", "a number of at least 0".to_owned(), seconds.to_string());
         }
-        if let HolesFrom::Given(shown) = &self.holes
+        if let HideBy::Given(shown) = &self.hide
             && (shown.rows(), shown.cols()) != (truth.rows(), truth.cols())
         {
             let shape = |rows, cols| format!("{rows} rows of {cols} cells");

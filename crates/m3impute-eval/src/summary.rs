@@ -4,7 +4,7 @@ use crate::evaluate::Row;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// A mean over repeats, and how far they are apart.
+/// The mean and the deviation over repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The mean.
@@ -13,7 +13,7 @@ pub struct Spread {
     pub deviation: Option<f64>,
 }
 
-/// What one candidate achieved over all repeats.
+/// The results of one candidate over all repeats.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The candidate's label.
@@ -38,7 +38,7 @@ pub struct Summary {
     pub seconds: Option<Spread>,
     /// The most memory of any repeat.
     pub peak_bytes: Option<u64>,
-    /// How many cells were filled in another way than asked, over all repeats.
+    /// How many cells were filled in another way than requested, over all repeats.
     pub fallbacks: usize,
     /// The first failure.
     pub error: Option<String>,

@@ -9,7 +9,7 @@ use std::time::Instant;
 /// The share of cells that are missing.
 const RATE: f64 = 0.3;
 
-/// The time of one fit, and of filling rows that were not there.
+/// The time of one fit, and of filling new rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Timing {
     /// Rows of the table.
@@ -24,7 +24,7 @@ pub struct Timing {
     pub new_seconds: f64,
 }
 
-/// Fits a method to a made-up table of that size with 30 % of its cells missing, and fills as many new rows as asked.
+/// Fits a method to a synthetic table of that size with 30 % of its cells missing, and fills `new_rows` new rows.
 ///
 /// # Errors
 /// When the method cannot be fitted once and used later, or the run is cancelled.
@@ -37,13 +37,13 @@ pub fn time_fit(
 ) -> Result<Timing> {
     let method = (spec.build)(settings)?;
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
-    let table = made_up(rows, columns, "table", run)?;
+    let table = synthetic(rows, columns, "table", run)?;
     let started = Instant::now();
     let model = inductive.fit(&table, run)?;
     let fit_seconds = started.elapsed().as_secs_f64();
     let mut new_seconds = 0.0;
     if new_rows > 0 {
-        let new = made_up(new_rows, columns, "new rows", run)?;
+        let new = synthetic(new_rows, columns, "new rows", run)?;
         let started = Instant::now();
         model.transform(&new, run)?;
         new_seconds = started.elapsed().as_secs_f64();
@@ -51,15 +51,15 @@ pub fn time_fit(
     Ok(Timing { rows, columns, fit_seconds, new_rows, new_seconds })
 }
 
-/// A table of numbers that hang together by two hidden causes and noise, with missing cells.
-fn made_up(rows: usize, columns: usize, purpose: &str, run: &Run) -> Result<Table> {
+/// A table of numbers that depend on two latent variables and noise, with missing cells.
+fn synthetic(rows: usize, columns: usize, purpose: &str, run: &Run) -> Result<Table> {
     let mut rng = run.rng(purpose, 0);
     let mut unit = || f64::from(rng.next_u32()) / f64::from(u32::MAX) - 0.5;
-    let causes: Vec<[f64; 2]> = (0..rows).map(|_| [unit(), unit()]).collect();
+    let latent: Vec<[f64; 2]> = (0..rows).map(|_| [unit(), unit()]).collect();
     let columns: Vec<Column> = (0..columns)
         .map(|j| {
             let (a, b) = ((j % 3) as f64 - 1.0, (j % 5) as f64 - 2.0);
-            Column::from_numbers(causes.iter().map(|c| a * c[0] + b * c[1] * c[1] + 0.1 * unit()).collect())
+            Column::from_numbers(latent.iter().map(|c| a * c[0] + b * c[1] * c[1] + 0.1 * unit()).collect())
         })
         .collect();
     let specs = (0..columns.len()).map(|j| ColumnSpec::new(format!("c{j}"), Kind::Continuous)).collect();

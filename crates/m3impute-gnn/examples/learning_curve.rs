@@ -4,12 +4,12 @@
 //! learning_curve --table yacht.csv --mask yacht.mcar30.txt --epochs 40000 --every 250 --out curve.csv
 //! ```
 //!
-//! A training that was stopped goes on with the same command and `--resume`: at multiples of 500 epochs that have a row,
-//! what it needs is kept beside the curve, in `curve.csv.state`. Rows after that are dropped and come again, and all
-//! numbers but the seconds are those of a training that was never stopped.
+//! A stopped training continues with the same command and `--resume`: at multiples of 500 epochs that have a row, its
+//! state is saved beside the curve, in `curve.csv.state`. Rows after that are dropped and computed again, and all numbers
+//! but the seconds are those of an uninterrupted training.
 //!
-//! The file starts with `#` lines that say method, table, seed, machine, commit and command; `--commit` says which commit
-//! the program was built from where that is not the one that is checked out. `benches/curves.py` draws such files.
+//! The file starts with `#` lines: method, table, seed, machine, commit and command; `--commit` gives the commit that the
+//! program was built from where that is not the one checked out. `benches/curves.py` draws such files.
 //!
 //! Columns are scaled by the complete column, as in the paper; the last column of the table is left out. Training never
 //! sees the hidden cells: they are read here and compared here.
@@ -26,7 +26,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::time::Instant;
 
-/// What is needed to go on is kept at multiples of so many epochs.
+/// The state is saved at multiples of this number of epochs.
 const KEEP: u64 = 500;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -88,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => Box::new(std::io::stdout()),
     };
     if !resume {
-        let said: Vec<String> = args.iter().map(|a| base(a.clone())).collect();
+        let arguments: Vec<String> = args.iter().map(|a| base(a.clone())).collect();
         let machine = Machine::this();
         writeln!(out, "# method: {name}")?;
         writeln!(out, "# table: {table}")?;
@@ -96,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(out, "# seed: {}", run.seed())?;
         writeln!(out, "# machine: {}, {} cores, {} threads", machine.processor, machine.cores, run.threads())?;
         writeln!(out, "# commit: {commit}")?;
-        writeln!(out, "# command: learning_curve {}", said.join(" "))?;
+        writeln!(out, "# command: learning_curve {}", arguments.join(" "))?;
         writeln!(out, "epoch,seconds,loss,mae10")?;
     }
     let (mut losses, mut count) = (0.0, 0);
@@ -125,7 +125,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The file beside a curve with what is needed to go on.
+/// The file of the saved state, beside the curve.
 fn state_of(curve: &str) -> String {
     format!("{curve}.state")
 }
@@ -134,7 +134,7 @@ fn absent(error: std::io::Error) -> std::io::Result<()> {
     if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// Keeps what is needed to go on. Whenever it is stopped, there is a whole state, and a curve that goes as far.
+/// Saves the state. Whenever it is interrupted, there is a complete state, and a curve that reaches it.
 fn keep(curve: &str, trainer: &Trainer, note: Value) -> Result<(), Box<dyn Error>> {
     File::options().append(true).open(curve)?.sync_all()?;
     let (state, part) = (state_of(curve), format!("{curve}.state.part"));
@@ -155,7 +155,7 @@ fn restore(state: &str, trainer: &mut Trainer, settings: &str, run: &Run) -> Res
     note["seconds"].as_f64().ok_or_else(|| format!("{state}: it has no seconds").into())
 }
 
-/// Opens a curve to go on behind the row of this epoch; what follows the row is dropped.
+/// Opens a curve to continue after the row of this epoch; later rows are dropped.
 fn reopen(curve: &str, epoch: u64, commit: &str) -> Result<File, Box<dyn Error>> {
     let text = std::fs::read_to_string(curve).map_err(|e| format!("{curve}: {e}"))?;
     let row = format!("\n{epoch},");

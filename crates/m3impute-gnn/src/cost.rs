@@ -1,15 +1,15 @@
-//! How much arithmetic a training step takes: what is left after the exact rewrites.
+//! The floating-point operations of a training step, after the exact rewrites.
 //!
 //! Counted are the multiplications and additions of matrix products, forward and back; what is done to single values
 //! is not. A product that only the weights learn from counts twice (forward, gradient of the weight), others three times.
 
 use crate::graph::Shown;
-use crate::head::{Plan, Targets, Variant};
+use crate::head::{TargetIndices, Targets, Variant};
 use crate::layers::Gnn;
 use crate::model::{Architecture, Model, Start};
 use crate::units::{Contexts, Peers};
 
-/// The floating-point operations of one training step on what is shown, with these cells to predict.
+/// The floating-point operations of one training step on the shown cells, with these targets.
 pub fn step_flops(model: &Model, shown: &Shown, targets: &Targets) -> f64 {
     let Architecture { start, gnn, layers, width: d, variant, peers: k, .. } = *model.architecture();
     let (n, m, e, t) = (shown.samples(), shown.features(), shown.edges(), targets.len());
@@ -64,15 +64,15 @@ pub fn step_flops(model: &Model, shown: &Shown, targets: &Targets) -> f64 {
         return count.0;
     }
     let peers = model.peers(&shown.patterns, targets);
-    let plan = Plan::new(&shown.patterns, targets, peers.as_ref(), 0..t, false);
+    let indices = TargetIndices::new(&shown.patterns, targets, peers.as_ref(), 0..t, false);
     count.full(m, d, m);
     if matches!(variant, Variant::Full | Variant::InitFcu) {
-        count.relevance(plan.contexts(), m, d);
+        count.relevance(indices.contexts(), m, d);
         count.full(t, d, d);
     }
     if let Some(Peers { contexts, to_context, .. }) = &peers {
         count.full(m, d, m);
-        count.relevance(plan.contexts(), m, d);
+        count.relevance(indices.contexts(), m, d);
         count.relevance(contexts, m, d);
         count.of_constants(contexts.shown.rows() + m, m, d);
         count.full(contexts.len(), d, d);

@@ -3,7 +3,7 @@
 //! Notation: `n` samples, `m` features, `d` the width.
 //!
 //! ```text
-//! M3-Impute   samples  sigmoid(W A H + b)      [n, d]   A the table with epsilon in its holes, H random and fixed [m, d]
+//! M3-Impute   samples  sigmoid(W A H + b)      [n, d]   A the table, epsilon where missing; H random, fixed [m, d]
 //!             features V H + c                 [m, d]
 //! GRAPE       samples  ones                    [n, m]
 //!             features one-hot                 [m, m]
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// How the nodes start.
 #[derive(Clone, Debug)]
 enum Start {
-    /// From the values and what is missing.
+    /// From the values and the pattern of missing cells.
     Values { nodes: Arc<Matrix>, sample: Linear, feature: Linear },
     /// Ones and one-hot vectors.
     Ones { features: usize },
@@ -38,7 +38,7 @@ pub struct Encoder {
     post: [Linear; 2],
 }
 
-/// What the encoder made of a graph.
+/// The embeddings of a graph.
 #[derive(Debug)]
 pub struct Embeddings {
     /// The states at the start and after each layer.
@@ -124,7 +124,7 @@ impl Encoder {
         Embeddings { states, samples, features }
     }
 
-    /// The embeddings of samples, each by itself, where the features are known, `[n, d]`.
+    /// The embeddings of samples given the states of the features, each independent of the others, `[n, d]`.
     ///
     /// `shown` must have the degrees of these features.
     pub fn samples_given(&self, pass: &mut Pass<'_>, shown: &Shown, features: &FeatureStates) -> Var {
@@ -139,7 +139,7 @@ impl Encoder {
         self.embed(pass, states.samples)
     }
 
-    /// The vectors whose cosine says how similar two samples are: the shown values times the vectors of the features.
+    /// The vectors whose cosine is the similarity of two samples: the shown values times the vectors of the features.
     /// Nothing where the features have none, `[n, d]`.
     pub fn sample_vectors(&self, shown: &Shown) -> Option<Matrix> {
         let Start::Values { nodes, .. } = &self.start else { return None };
@@ -225,7 +225,7 @@ mod tests {
             for (got, want) in features.layers.iter().zip(&all.states) {
                 near(got, want.features);
             }
-            // Given the features, each sample by itself comes out the same.
+            // Given the features, samples are independent of each other.
             let mut tape = Tape::inference();
             let mut pass = Pass::new(&mut tape, &params);
             let given = encoder.samples_given(&mut pass, &shown, &features);

@@ -1,8 +1,8 @@
-//! What the graph methods have learnt, and how it fills new rows.
+//! Fitted graph models, and how they fill new rows.
 //!
-//! The features keep the states that they had in training, in every layer, so that a new row does not depend on the
-//! others beside it. Its peers come from a bank of training rows, drawn with a seed of the row's own values. So a row is
-//! filled with the same bytes in any batch, in any order, on any number of threads.
+//! The features keep the states of training in every layer, so that new rows are independent of each other. Peers come
+//! from a bank of training rows, drawn with a seed made of the row's own values. So a row is filled with the same bytes
+//! in any batch, in any order, on any number of threads.
 
 use crate::encoder::FeatureStates;
 use crate::graph::{Cells, Patterns, Shown};
@@ -36,7 +36,7 @@ pub struct FittedGnn {
     bank: Option<Bank>,
 }
 
-/// What new rows need to know of the training.
+/// The settings of training that new rows need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Kept {
     epsilon: f32,
@@ -82,7 +82,7 @@ pub fn learn(
     let mut trainer = Trainer::new(model, training, cells, run);
     let notes = trainer.train(method, run)?.into_iter().collect();
     let values = trainer.predict(&holes, run)?;
-    put(data, &trainer.model().architecture().levels, &holes, &values);
+    write_predictions(data, &trainer.model().architecture().levels, &holes, &values);
     let kept = Kept { epsilon: training.epsilon, sampling: training.sampling, seed: run.seed() };
     Ok(Learnt { model: FittedGnn::new(trainer, kept, run)?, notes })
 }
@@ -96,7 +96,8 @@ fn scaled(data: &Encoded, levels: &[u32]) -> Vec<f64> {
     data.x.iter().enumerate().map(scale).collect()
 }
 
-fn put(data: &mut Encoded, levels: &[u32], holes: &Cells, values: &[f32]) {
+/// Writes predictions into missing cells; levels are rounded to codes.
+fn write_predictions(data: &mut Encoded, levels: &[u32], holes: &Cells, values: &[f32]) {
     let m = data.width();
     for ((&row, &column), &value) in holes.rows.iter().zip(&holes.columns).zip(values) {
         let count = levels[column as usize];
@@ -143,7 +144,7 @@ impl FittedGnn {
         shown
     }
 
-    /// The peers of holes, by numbers that start behind the `rows` rows themselves.
+    /// The peers of missing cells, as indices that start after those of the rows themselves.
     fn peers(&self, bank: &Bank, shown: &Shown, seeds: &[u64], holes: &Cells) -> Vec<u32> {
         let k = self.model.architecture().peers;
         let vectors = self.model.encoder.sample_vectors(shown);
@@ -224,7 +225,7 @@ impl MatrixModel for FittedGnn {
             let cells = from * m..((from + BATCH_ROWS) * m).min(x.len());
             let (mut holes, values) = self.fill_batch(&mut tape, m, &x[cells.clone()], &rows.observed[cells], run)?;
             holes.rows.iter_mut().for_each(|row| *row += from as u32);
-            put(rows, levels, &holes, &values);
+            write_predictions(rows, levels, &holes, &values);
         }
         Ok(None)
     }
@@ -260,7 +261,7 @@ impl MatrixModel for FittedGnn {
         let State { architecture, training } = file.state()?;
         let Architecture { start, layers, width: d, variant, peers, ref levels, .. } = architecture;
         let m = width;
-        // The file must hold the larger matrices before any of that size is made.
+        // Checked before a matrix of that size is allocated.
         matrix(file, "weight.gnn.node_post_mlp.1.weight", (d, d))?;
         let states: Vec<Arc<Matrix>> = (0..=layers.min(file.tensors.len()))
             .map(|l| {

@@ -27,7 +27,7 @@ impl Cells {
         Cells::chosen(features, x, |i| observed[i])
     }
 
-    /// The cells that are to be filled; their values mean nothing.
+    /// The missing cells; their values mean nothing.
     pub fn missing(features: usize, x: &[f64], observed: &[bool]) -> Cells {
         Cells::chosen(features, x, |i| !observed[i])
     }
@@ -75,7 +75,7 @@ impl Cells {
     }
 }
 
-/// What a pass of the model is shown of a table.
+/// The cells of a table that a pass of the model sees, as a graph.
 #[derive(Clone, Debug)]
 pub struct Shown {
     samples: usize,
@@ -118,7 +118,7 @@ impl Shown {
     }
 
     /// The same in parts of that many samples, each with the degrees that the features have in the whole, and without
-    /// patterns: for the encoder, which does not look at them.
+    /// patterns, which the encoder does not use.
     pub(crate) fn parts(&self, samples: usize) -> Vec<Shown> {
         let (rows, columns) = (self.to_sample.targets(), self.to_feature.targets());
         let part = |first: usize| {
@@ -187,7 +187,7 @@ fn counts(numbers: &[u32], n: usize) -> Arc<[u32]> {
 
 /// The distinct sets of shown features, and which of them each sample has.
 ///
-/// What depends on the set alone is computed once a pattern: with `m` features there are at most `2^m` of them.
+/// What depends on the set only is computed once per pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patterns {
     /// The pattern of each sample, `[n]`.
@@ -207,12 +207,12 @@ impl Patterns {
         for (&s, &f) in cells.rows.iter().zip(&cells.columns) {
             bits[s as usize * words + f as usize / 64] |= 1 << (f % 64);
         }
-        let mut known: HashMap<&[u64], u32> = HashMap::new();
+        let mut numbers: HashMap<&[u64], u32> = HashMap::new();
         let mut distinct = Vec::new();
         let of_sample = bits
             .chunks_exact(words)
             .map(|row| {
-                *known.entry(row).or_insert_with(|| {
+                *numbers.entry(row).or_insert_with(|| {
                     distinct.push(row);
                     (distinct.len() - 1) as u32
                 })
@@ -228,7 +228,7 @@ impl Patterns {
 
     /// The patterns of these samples and, behind them, of those.
     pub fn followed_by(&self, other: &Patterns) -> Patterns {
-        // Equal patterns of the two sides stay apart: they cost a little work and never a different answer.
+        // Equal patterns of the two sides stay apart: that costs a little work and does not change the result.
         let first = self.counts.len() as u32;
         let of_sample = self.of_sample.iter().copied().chain(other.of_sample.iter().map(|q| q + first)).collect();
         let shown = [self.shown.as_slice(), other.shown.as_slice()].concat();

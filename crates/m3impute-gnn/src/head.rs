@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which units stand on top of the encoder.
+/// The units on top of the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
@@ -38,7 +38,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Whether it looks at peers.
+    /// Whether it uses peers.
     pub fn has_peers(self) -> bool {
         matches!(self, Variant::Full | Variant::InitScu)
     }
@@ -50,7 +50,7 @@ pub struct Head {
     fcu: Option<Fcu>,
     scu: Option<Scu>,
     gate: Option<[Linear; 2]>,
-    /// The second has no unit before it.
+    /// The two linear maps `O` and `P`.
     out: [Linear; 2],
     levels: Option<Levels>,
 }
@@ -60,7 +60,7 @@ pub struct Head {
 struct Levels {
     /// The number of levels of each feature; 0 for a number, `[m]`.
     counts: Arc<[u32]>,
-    /// Where the map of each feature stands among those of the features with levels, `[m]`.
+    /// The index of each feature among the features with levels, `[m]`.
     groups: Vec<u32>,
     /// `[groups * most levels, d]`.
     weight: ParamId,
@@ -68,14 +68,14 @@ struct Levels {
     bias: ParamId,
 }
 
-/// What the cells of a pass refer to.
+/// The embeddings that the cells of a pass refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// The embeddings of samples, `[n, d]`.
     pub samples: Var,
     /// The embeddings of features, `[m, d]`.
     pub features: Var,
-    /// What is known of peers, where there are any.
+    /// The states of peers, where there are any.
     pub peers: Option<PeerTables>,
 }
 
@@ -86,15 +86,15 @@ pub struct Targets {
     pub rows: Vec<u32>,
     /// The feature of each cell, `[t]`.
     pub columns: Vec<u32>,
-    /// The peers of each cell, empty where the head looks at none, `[t k]`.
+    /// The peers of each cell, empty where the head uses none, `[t k]`.
     pub peers: Vec<u32>,
     /// How many peers a cell has.
     pub k: usize,
 }
 
-/// Some cells as rows of the [`Tables`].
+/// Target cells as indices into the [`Tables`].
 #[derive(Debug)]
-pub struct Plan {
+pub struct TargetIndices {
     columns: Vec<u32>,
     to_sample: Arc<Index>,
     to_feature: Arc<Index>,
@@ -117,9 +117,9 @@ pub struct UsedRows {
     pub masked: Vec<u32>,
 }
 
-/// What the head says of its cells.
+/// The predictions of the target cells, with the intermediate results.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
+pub struct HeadOutput {
     /// The prediction, `[t, 1]`.
     pub value: Var,
     /// The last hidden layer, `[t, d]`.
@@ -146,15 +146,15 @@ impl Targets {
     }
 }
 
-impl Plan {
-    /// The plan of some of the cells. `compact` leaves out the rows of tables that they do not refer to.
+impl TargetIndices {
+    /// The indices of some of the cells. `compact` leaves out the rows of tables that they do not refer to.
     pub fn new(
         patterns: &Patterns,
         targets: &Targets,
         peers: Option<&Peers>,
         cells: Range<usize>,
         compact: bool,
-    ) -> Plan {
+    ) -> TargetIndices {
         let (rows, columns) = (&targets.rows[cells.clone()], &targets.columns[cells.clone()]);
         let t = rows.len();
         let k = if peers.is_some() { targets.k } else { 0 };
@@ -176,7 +176,7 @@ impl Plan {
             to_masked: Index::new(masked.numbers, masked.count),
             to_cell: Index::new(repeated(&(0..t as u32).collect::<Vec<_>>()), t),
         });
-        Plan {
+        TargetIndices {
             columns: columns.to_vec(),
             to_sample: Index::new(own.to_vec(), samples.count),
             to_feature: Index::new(columns.to_vec(), patterns.shown.cols()),
@@ -194,7 +194,7 @@ impl Plan {
     }
 }
 
-/// Rows of a table, by their numbers in the whole table or among those that are used.
+/// Indices of table rows, in the whole table or among the rows that are used.
 struct Rows {
     numbers: Vec<u32>,
     used: Vec<u32>,
@@ -260,40 +260,40 @@ impl Head {
         Head { fcu, scu, gate, out, levels }
     }
 
-    /// What is known of peers before any cell is looked at.
+    /// The states of peers that do not depend on a target row.
     pub fn peer_tables(&self, pass: &mut Pass<'_>, samples: Var, features: Var, peers: &Peers) -> Option<PeerTables> {
         let scu = self.scu.as_ref()?;
         let dots = pass.tape.linear(features, features, None, Activation::None); // [m, m]
         Some(scu.tables(pass, samples, dots, peers))
     }
 
-    /// Predicts the cells of a plan.
-    pub fn predict(&self, pass: &mut Pass<'_>, tables: Tables, plan: &Plan) -> Answer {
+    /// Predicts the target cells.
+    pub fn predict(&self, pass: &mut Pass<'_>, tables: Tables, indices: &TargetIndices) -> HeadOutput {
         let Tables { samples, features, .. } = tables;
         if self.fcu.is_none() && self.scu.is_none() {
             let of_sample = self.out[0].part(pass, 0, samples); // [n, d]
             let of_feature = self.out[0].part(pass, 1, features); // [m, d]
             let terms = [
-                Term::Gathered(of_sample, &plan.to_sample),
-                Term::Gathered(of_feature, &plan.to_feature),
+                Term::Gathered(of_sample, &indices.to_sample),
+                Term::Gathered(of_feature, &indices.to_feature),
                 self.out[0].bias(pass),
             ];
             let hidden = pass.tape.affine(&terms, Activation::Relu); // [t, d]
             let value = self.out[1].apply(pass, hidden, Activation::None);
-            return Answer { value, hidden, fcu: None, scu: None, similarity: None, alpha: None };
+            return HeadOutput { value, hidden, fcu: None, scu: None, similarity: None, alpha: None };
         }
         let dots = pass.tape.linear(features, features, None, Activation::None); // [m, m]
         let fcu = self.fcu.as_ref().map(|fcu| {
-            let relevance = fcu.relevance(pass, dots, &plan.contexts);
-            fcu.context(pass, (samples, &plan.to_sample), (relevance, &plan.to_context)) // [t, d]
+            let relevance = fcu.relevance(pass, dots, &indices.contexts);
+            fcu.context(pass, (samples, &indices.to_sample), (relevance, &indices.to_context)) // [t, d]
         });
         let peers = self.scu.as_ref().map(|scu| {
-            let own = scu.own_relevance(pass, dots, &plan.contexts);
-            let pairings = plan.pairings.as_ref().expect("the cells have peers");
+            let own = scu.own_relevance(pass, dots, &indices.contexts);
+            let pairings = indices.pairings.as_ref().expect("the cells have peers");
             scu.context(pass, samples, own, tables.peers.expect("there are tables of peers"), pairings)
         });
         let (similarity, scu) = peers.unzip();
-        let alpha = self.gate.as_ref().zip(similarity).map(|(gate, s)| self.alpha(pass, gate, s, plan));
+        let alpha = self.gate.as_ref().zip(similarity).map(|(gate, s)| self.alpha(pass, gate, s, indices));
         let x = match (fcu, scu, alpha) {
             (Some(fcu), Some(scu), Some(alpha)) => {
                 let apart = pass.tape.sub(scu, fcu);
@@ -304,11 +304,11 @@ impl Head {
         };
         let hidden = self.out[0].apply(pass, x, Activation::Gelu);
         let value = self.out[1].apply(pass, hidden, Activation::Sigmoid);
-        Answer { value, hidden, fcu, scu, similarity, alpha }
+        HeadOutput { value, hidden, fcu, scu, similarity, alpha }
     }
 
-    fn alpha(&self, pass: &mut Pass<'_>, gate: &[Linear; 2], similarity: Var, plan: &Plan) -> Var {
-        let similarity = pass.tape.reshape(similarity, plan.columns.len(), plan.k); // [t, k]
+    fn alpha(&self, pass: &mut Pass<'_>, gate: &[Linear; 2], similarity: Var, indices: &TargetIndices) -> Var {
+        let similarity = pass.tape.reshape(similarity, indices.columns.len(), indices.k); // [t, k]
         let size = pass.tape.abs(similarity);
         let hidden = gate[0].apply(pass, size, Activation::Gelu);
         let z = gate[1].apply(pass, hidden, Activation::None);
@@ -320,21 +320,21 @@ impl Head {
         pass.tape.add_scalar(minus, 1.0)
     }
 
-    /// The loss of the cells of a plan with these values: the mean squared error of numbers and, where the head has
-    /// them, the cross-entropy of levels, each cell counting alike.
-    pub fn loss(&self, pass: &mut Pass<'_>, answer: Answer, plan: &Plan, values: &[f32]) -> Var {
+    /// The loss of the target cells with these values: the mean squared error of numbers and, where the head has them,
+    /// the cross-entropy of levels, each cell counting alike.
+    pub fn loss(&self, pass: &mut Pass<'_>, output: HeadOutput, indices: &TargetIndices, values: &[f32]) -> Var {
         let target = |cells: &[u32]| Matrix::column(cells.iter().map(|&i| values[i as usize]).collect());
-        let t = plan.columns.len() as u32;
+        let t = indices.columns.len() as u32;
         let Some(levels) = &self.levels else {
             let target = pass.tape.constant(Matrix::column(values.to_vec()));
-            return pass.tape.mse(answer.value, target);
+            return pass.tape.mse(output.value, target);
         };
         let (numbers, coded): (Vec<u32>, Vec<u32>) =
-            (0..t).partition(|&i| levels.counts[plan.columns[i as usize] as usize] == 0);
+            (0..t).partition(|&i| levels.counts[indices.columns[i as usize] as usize] == 0);
         let mut parts = Vec::new();
         if !coded.is_empty() {
-            let logits = levels.logits(pass, answer.hidden, plan, &coded);
-            let counts: Vec<u32> = coded.iter().map(|&i| levels.counts[plan.columns[i as usize] as usize]).collect();
+            let logits = levels.logits(pass, output.hidden, indices, &coded);
+            let counts: Vec<u32> = coded.iter().map(|&i| levels.counts[indices.columns[i as usize] as usize]).collect();
             let classes: Vec<u32> = coded.iter().zip(&counts).map(|(&i, &c)| level_of(values[i as usize], c)).collect();
             let loss =
                 pass.tape.cross_entropy(logits, Classes { targets: &classes, counts: Some(&counts), weights: None });
@@ -343,21 +343,21 @@ impl Head {
         if !numbers.is_empty() {
             let target = pass.tape.constant(target(&numbers));
             let share = numbers.len() as f32 / t as f32;
-            let value = pass.tape.gather(answer.value, &Index::new(numbers, t as usize));
+            let value = pass.tape.gather(output.value, &Index::new(numbers, t as usize));
             let loss = pass.tape.mse(value, target);
             parts.push(pass.tape.scale(loss, share));
         }
         parts.into_iter().reduce(|a, b| pass.tape.add(a, b)).expect("there is a cell")
     }
 
-    /// The answers as values of cells: the most probable level where the head has levels.
-    pub fn values(&self, pass: &mut Pass<'_>, answer: Answer, plan: &Plan) -> Vec<f32> {
-        let mut values = pass.tape.value(answer.value).as_slice().to_vec();
+    /// The predictions as values of cells: the most probable level where the head has levels.
+    pub fn values(&self, pass: &mut Pass<'_>, output: HeadOutput, indices: &TargetIndices) -> Vec<f32> {
+        let mut values = pass.tape.value(output.value).as_slice().to_vec();
         let Some(levels) = &self.levels else { return values };
-        let count = |i: u32| levels.counts[plan.columns[i as usize] as usize];
+        let count = |i: u32| levels.counts[indices.columns[i as usize] as usize];
         let coded: Vec<u32> = (0..values.len() as u32).filter(|&i| count(i) > 0).collect();
         if !coded.is_empty() {
-            let logits = levels.logits(pass, answer.hidden, plan, &coded);
+            let logits = levels.logits(pass, output.hidden, indices, &coded);
             let logits = pass.tape.value(logits);
             for (row, &i) in coded.iter().enumerate() {
                 let row = &logits.row(row)[..count(i) as usize];
@@ -371,9 +371,9 @@ impl Head {
 
 impl Levels {
     /// `[coded, most levels]`.
-    fn logits(&self, pass: &mut Pass<'_>, hidden: Var, plan: &Plan, coded: &[u32]) -> Var {
+    fn logits(&self, pass: &mut Pass<'_>, hidden: Var, indices: &TargetIndices, coded: &[u32]) -> Var {
         let cells = pass.tape.shape(hidden).0;
-        let groups = coded.iter().map(|&i| self.groups[plan.columns[i as usize] as usize]).collect();
+        let groups = coded.iter().map(|&i| self.groups[indices.columns[i as usize] as usize]).collect();
         let hidden = pass.tape.gather(hidden, &Index::new(coded.to_vec(), cells));
         let (weight, bias) = (pass.param(self.weight), pass.param(self.bias));
         let groups = Index::new(groups, pass.tape.shape(bias).0);

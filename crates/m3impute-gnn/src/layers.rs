@@ -48,22 +48,22 @@ pub enum Layer {
     Gat(Gat),
 }
 
-/// Where a layer stands.
+/// The position and the widths of a layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Which layer it is, from 0.
     pub layer: usize,
-    /// Whether no layer follows: then nobody needs new edge states.
+    /// Whether no layer follows: then no new edge states are needed.
     pub last: bool,
     /// The width of the nodes it sees.
     pub nodes: usize,
     /// The width of the edges it sees.
     pub edges: usize,
-    /// The width of what it gives.
+    /// The width of its output.
     pub out: usize,
 }
 
-/// One way along the edges.
+/// One direction along the edges.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The node that each edge leaves.
@@ -113,7 +113,7 @@ impl Layer {
         }
     }
 
-    /// The states of samples whose features are known before and after this layer: each sample by itself.
+    /// The states of samples given those of the features before and after this layer: each sample independently.
     pub fn samples_given(&self, pass: &mut Pass<'_>, shown: &Shown, before: States, features_after: Var) -> States {
         let down = shown.down();
         let samples = self.nodes(pass, before.samples, before.features, before.down, &down); // [n, d]
@@ -121,8 +121,8 @@ impl Layer {
         States { samples, features: features_after, up: None, down }
     }
 
-    /// The new states of a part of the samples, and what its messages add to each feature: a sum that, over all parts,
-    /// [`Layer::features_of_sums`] turns into the new states of the features. Nothing where a layer has no such sum.
+    /// The new states of a part of the samples, and the sums of its messages to each feature, from which
+    /// [`Layer::features_of_sums`] computes the new states of the features. Nothing where a layer has no such sum.
     pub(crate) fn part(&self, pass: &mut Pass<'_>, shown: &Shown, before: States) -> Option<(Var, Var)> {
         let Layer::EgSage(layer) = self else { return None };
         let samples = layer.nodes(pass, before.samples, before.features, before.down, &shown.down());
@@ -136,7 +136,7 @@ impl Layer {
         Some(layer.update(pass, features, means))
     }
 
-    /// The edges after this layer, where the nodes after it are known.
+    /// The edge states after this layer, given the nodes after it.
     pub(crate) fn edges_between(
         &self,
         pass: &mut Pass<'_>,

@@ -1,7 +1,7 @@
 //! Imputation by message passing on the bipartite graph of rows and columns: M3-Impute and GRAPE.
 //!
-//! The way of the data: observed cells become edges ([`graph`]), the [`encoder`] passes messages over them
-//! ([`layers`]), the [`units`] look at related features and similar rows, the [`head`] predicts cells, [`train`] learns.
+//! The data flow: observed cells become edges ([`graph`]), the [`encoder`] passes messages over them ([`layers`]), the
+//! [`units`] use related features and similar rows, the [`head`] predicts cells, [`train`] is the training loop.
 //! [`published`] M3-Impute and [`grape`] are the methods; [`network`] is the graph network of the default `m3`, which the
 //! stack combines with other models.
 

@@ -6,7 +6,7 @@
 
 use crate::encoder::{Embeddings, Encoder};
 use crate::graph::Shown;
-use crate::head::{Head, Plan, Tables, Targets, Variant};
+use crate::head::{Head, Tables, TargetIndices, Targets, Variant};
 use crate::layers::Gnn;
 use crate::pass::Pass;
 use crate::peers::unit;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// Rows of 128 numbers that the cells of a step may have on the tape, counted once for each cell and each peer.
 const MOST_ROWS: usize = 64 * 1024;
-/// As many have the chunks that they are cut into when there are more.
+/// Where there are more, the cells are split into chunks with so many.
 const CHUNK_ROWS: usize = 12 * 1024;
-/// And those that a thread fills at a time.
+/// Rows of 128 numbers of the cells that a thread fills at a time.
 const FILL_ROWS: usize = 2 * 1024;
 
 /// Rows of a table that a thread copies or adds to at a time.
@@ -32,7 +32,7 @@ const TABLE_BLOCK: usize = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// From the values and what is missing, as in M3-Impute.
+    /// From the values and the pattern of missing cells, as in M3-Impute.
     Values,
     /// From ones and one-hot vectors, as in GRAPE.
     Ones,
@@ -49,7 +49,7 @@ pub struct Architecture {
     pub layers: usize,
     /// The width of states.
     pub width: usize,
-    /// What stands on top.
+    /// The units on top of the encoder.
     pub variant: Variant,
     /// How many peers a cell has.
     pub peers: usize,
@@ -71,7 +71,7 @@ pub struct Model {
     chunk_rows: [usize; 3],
 }
 
-/// What a chunk adds to the gradients of the tables.
+/// The gradients of the tables, summed over chunks.
 struct Seeds {
     samples: Matrix,
     features: Matrix,
@@ -112,7 +112,7 @@ impl Model {
     /// Computes the loss of cells with these values and adds its gradient to that of the weights.
     ///
     /// # Errors
-    /// When the flag is raised; the gradient is then in pieces.
+    /// When the run is cancelled; the gradient is then incomplete.
     pub fn learn(
         &mut self,
         tapes: &mut [Tape; 2],
@@ -123,23 +123,23 @@ impl Model {
         let [tape, chunk_tape] = tapes;
         tape.reset();
         let (count, chunk) = (targets.len(), self.chunk(targets.len()));
-        let plan_from = |peers: Option<&Peers>, from: usize| {
-            Plan::new(&shown.patterns, targets, peers, from..(from + chunk).min(count), count > chunk)
+        let indices_from = |peers: Option<&Peers>, from: usize| {
+            TargetIndices::new(&shown.patterns, targets, peers, from..(from + chunk).min(count), count > chunk)
         };
         let mut pass = Pass::new(tape, &self.params).with_dropout(dropout, key);
-        // What is looked up is prepared beside the arithmetic before it: one thread would else wait for the other.
+        // The indices are prepared in parallel with the encoder, so that no thread waits.
         let prepare = || {
             let peers = self.peers(&shown.patterns, targets);
-            let plan = plan_from(peers.as_ref(), 0);
-            (peers, plan)
+            let indices = indices_from(peers.as_ref(), 0);
+            (peers, indices)
         };
-        let (embeddings, (peers, mut plan)) = rayon::join(|| self.encoder.forward(&mut pass, shown), prepare);
+        let (embeddings, (peers, mut indices)) = rayon::join(|| self.encoder.forward(&mut pass, shown), prepare);
         let Embeddings { samples, features, .. } = embeddings;
-        let known = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
-        let tables = Tables { samples, features, peers: known };
+        let peer_tables = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
+        let tables = Tables { samples, features, peers: peer_tables };
         if count <= chunk {
-            let answer = self.head.predict(&mut pass, tables, &plan);
-            let loss = self.head.loss(&mut pass, answer, &plan, values);
+            let output = self.head.predict(&mut pass, tables, &indices);
+            let loss = self.head.loss(&mut pass, output, &indices, values);
             let value = tape.scalar(loss);
             tape.backward(loss, &mut self.params);
             return Ok(value);
@@ -150,7 +150,7 @@ impl Model {
         let mut seeds = Seeds {
             samples: zeros(samples),
             features: zeros(features),
-            peers: known.map(|p| [zeros(p.relevance), zeros(p.masked)]),
+            peers: peer_tables.map(|p| [zeros(p.relevance), zeros(p.masked)]),
         };
         let mut total = 0.0;
         for from in (0..count).step_by(chunk) {
@@ -159,27 +159,28 @@ impl Model {
             let learn = || {
                 let share = cells.len() as f32 / count as f32;
                 chunk_tape.reset();
-                let inputs = enter(tape, chunk_tape, tables, &plan);
+                let inputs = enter(tape, chunk_tape, tables, &indices);
                 // Dropout of a chunk has keys of its own, far from those of the encoder and of other chunks.
                 let mut pass =
                     Pass::new(chunk_tape, &self.params).with_dropout(dropout, key.wrapping_add((from as u64) << 20));
-                let answer = self.head.predict(&mut pass, inputs, &plan);
-                let loss = self.head.loss(&mut pass, answer, &plan, &values[cells.clone()]);
+                let output = self.head.predict(&mut pass, inputs, &indices);
+                let loss = self.head.loss(&mut pass, output, &indices, &values[cells.clone()]);
                 let loss = pass.tape.scale(loss, share);
                 total += f64::from(chunk_tape.scalar(loss));
                 chunk_tape.backward(loss, &mut self.params);
-                seeds.add(chunk_tape, inputs, &plan);
+                seeds.add(chunk_tape, inputs, &indices);
             };
-            let ((), next) = rayon::join(learn, || (cells.end < count).then(|| plan_from(peers.as_ref(), cells.end)));
+            let ((), next) =
+                rayon::join(learn, || (cells.end < count).then(|| indices_from(peers.as_ref(), cells.end)));
             match next {
-                Some(next) => plan = next,
+                Some(next) => indices = next,
                 None => break,
             }
         }
         cancel.check()?;
         let mut parts = vec![(samples, seeds.samples), (features, seeds.features)];
-        if let (Some(known), Some([relevance, masked])) = (known, seeds.peers) {
-            parts.extend([(known.relevance, relevance), (known.masked, masked)]);
+        if let (Some(peers), Some([relevance, masked])) = (peer_tables, seeds.peers) {
+            parts.extend([(peers.relevance, relevance), (peers.masked, masked)]);
         }
         // The gradient of the sum of `table * seed` with respect to the table is the seed.
         let sums = parts.into_iter().map(|(table, seed)| {
@@ -216,29 +217,29 @@ impl Model {
     ) -> Result<Vec<f32>> {
         run.check()?;
         let peers = self.peers(patterns, targets);
-        let known = run.install(|| {
+        let peer_tables = run.install(|| {
             tape.reset();
             let mut pass = Pass::new(tape, &self.params);
             let [samples, features] = embeddings.each_ref().map(|x| pass.tape.constant_shared(x));
-            let known = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
-            known.map(|p| [p.relevance, p.masked].map(|var| Arc::new(tape.value(var).clone())))
+            let tables = peers.as_ref().and_then(|p| self.head.peer_tables(&mut pass, samples, features, p));
+            tables.map(|p| [p.relevance, p.masked].map(|var| Arc::new(tape.value(var).clone())))
         });
         let chunk = self.cells_of(self.chunk_rows[2]);
         let starts: Vec<usize> = (0..targets.len()).step_by(chunk).collect();
         let one = |tape: &mut Tape, from: usize| {
             tape.reset();
             let cells = from..(from + chunk).min(targets.len());
-            let plan = Plan::new(patterns, targets, peers.as_ref(), cells, false);
+            let indices = TargetIndices::new(patterns, targets, peers.as_ref(), cells, false);
             let mut pass = Pass::new(tape, &self.params);
             let [samples, features] = embeddings.each_ref().map(|x| pass.tape.constant_shared(x));
-            let peers = known.as_ref().map(|known| {
-                let [relevance, masked] = known.each_ref().map(|x| pass.tape.constant_shared(x));
+            let peers = peer_tables.as_ref().map(|tables| {
+                let [relevance, masked] = tables.each_ref().map(|x| pass.tape.constant_shared(x));
                 PeerTables { relevance, masked }
             });
-            let answer = self.head.predict(&mut pass, Tables { samples, features, peers }, &plan);
-            self.head.values(&mut pass, answer, &plan)
+            let output = self.head.predict(&mut pass, Tables { samples, features, peers }, &indices);
+            self.head.values(&mut pass, output, &indices)
         };
-        // A thread a chunk: what a chunk needs stays in the cache of its processor.
+        // One thread per chunk: the data of a chunk stays in the cache of its processor.
         let parts: Vec<Result<Vec<f32>>> = run.install(|| {
             let checked = |tape: &mut Tape, &from: &usize| run.check().map(|()| alone(|| one(tape, from)));
             starts.par_iter().map_init(Tape::inference, checked).collect()
@@ -250,22 +251,22 @@ impl Model {
         Ok(values)
     }
 
-    /// How many of so many cells a step predicts at a time.
+    /// How many of these cells a step predicts at a time.
     fn chunk(&self, cells: usize) -> usize {
         let [most, part] = [self.chunk_rows[0], self.chunk_rows[1]].map(|rows| self.cells_of(rows));
         if cells <= most { most } else { part }
     }
 
-    /// How many cells have so many rows of 128 numbers.
+    /// How many cells take this number of rows of 128 numbers.
     fn cells_of(&self, rows: usize) -> usize {
         let peers = if self.architecture.variant.has_peers() { self.architecture.peers } else { 0 };
         (rows * 128 / self.architecture.width / (1 + peers)).max(8)
     }
 }
 
-/// Enters the rows of the tables that the plan refers to as inputs of the tape of a chunk.
-fn enter(from: &Tape, to: &mut Tape, tables: Tables, plan: &Plan) -> Tables {
-    let used = plan.rows.as_ref().expect("the plan of a chunk is compact");
+/// Enters the rows of the tables that a chunk's indices refer to as inputs of its tape.
+fn enter(from: &Tape, to: &mut Tape, tables: Tables, indices: &TargetIndices) -> Tables {
+    let used = indices.rows.as_ref().expect("the indices of a chunk are compact");
     let mut input = |var: Var, rows: &[u32]| {
         let all = from.value(var);
         let d = all.cols();
@@ -283,8 +284,8 @@ fn enter(from: &Tape, to: &mut Tape, tables: Tables, plan: &Plan) -> Tables {
 }
 
 impl Seeds {
-    fn add(&mut self, tape: &Tape, inputs: Tables, plan: &Plan) {
-        let used = plan.rows.as_ref().expect("the plan of a chunk is compact");
+    fn add(&mut self, tape: &Tape, inputs: Tables, indices: &TargetIndices) {
+        let used = indices.rows.as_ref().expect("the indices of a chunk are compact");
         let add = |to: &mut Matrix, var: Var, rows: &[u32]| {
             let Some(grad) = tape.grad(var) else { return };
             let d = grad.cols();

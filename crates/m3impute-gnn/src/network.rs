@@ -2,7 +2,7 @@
 //!
 //! A table becomes a [`Grid`]; values enter as [`ColumnInput`]s; [`GraphNetwork`] passes messages between the cells of a
 //! row and the row, and predicts cells that are dropped ([`Trainer`]). [`bag`] trains a network on each fold and
-//! averages what they predict.
+//! averages their predictions.
 
 pub mod bag;
 mod batch;
@@ -12,7 +12,7 @@ mod pairwise;
 mod train;
 
 pub use batch::{Batch, Grid, select_rows};
-pub use forward::{Answer, GraphNetwork, Shape};
+pub use forward::{GraphNetwork, Output, Shape};
 pub use inputs::{Bins, ColumnInput};
 pub use pairwise::Pairwise;
 pub use train::{Task, Trainer, Training};

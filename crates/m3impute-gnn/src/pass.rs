@@ -40,7 +40,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// A linear map of one input, or of several that stand side by side.
+/// A linear map of one input, or of several concatenated ones.
 ///
 /// The weight of `W [a; b]` is kept in a part for each input, because `W [a; b] = A a + B b`: where an input is the
 /// same for many rows, as the state of a node is for all its edges, its product is computed once and gathered.
@@ -95,14 +95,14 @@ impl Linear {
         pass.tape.linear(x, weight, None, Epilogue::default())
     }
 
-    /// The map of its only input, and what follows: `[n, in]` to `[n, out]`.
+    /// The map of its only input, and the epilogue: `[n, in]` to `[n, out]`.
     pub fn apply(&self, pass: &mut Pass<'_>, x: Var, epilogue: impl Into<Epilogue>) -> Var {
         let weight = self.weight(pass, 0);
         let bias = self.bias.map(|id| pass.param(id));
         pass.tape.linear(x, weight, bias, epilogue)
     }
 
-    /// The map of the product of two inputs, value by value, and what follows: `[n, in]` to `[n, out]`.
+    /// The map of the elementwise product of two inputs, and the epilogue: `[n, in]` to `[n, out]`.
     pub fn apply_product(&self, pass: &mut Pass<'_>, [a, b]: [Factor<'_>; 2], epilogue: impl Into<Epilogue>) -> Var {
         let product = Term::LinearMul(a, b, self.weight(pass, 0));
         let bias = self.bias(pass);

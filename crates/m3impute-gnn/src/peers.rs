@@ -1,4 +1,4 @@
-//! Which samples stand beside a sample as its peers.
+//! The choice of peers for a sample.
 //!
 //! The published code draws the peers of each cell without replacement, with probabilities in proportion to the
 //! cosine similarity of the samples, from an `n x n` matrix. The same draws come without that matrix: a sample is
@@ -29,7 +29,7 @@ pub enum Sampling {
     Shared,
 }
 
-/// From what the peers of samples are drawn.
+/// The samples from which peers are drawn.
 #[derive(Clone, Debug)]
 pub struct PeerSource {
     sampling: Sampling,
@@ -84,7 +84,7 @@ impl PeerSource {
                 let first = peers.len();
                 let others = n - usize::from(own.is_some());
                 for _ in 0..count {
-                    // With fewer samples than peers a sample stands twice; alone, it is its own peer.
+                    // With fewer samples than peers a sample is drawn twice; alone, it is its own peer.
                     let distinct = peers.len() - first < others;
                     let refused = |p: u32, peers: &[u32]| {
                         (others > 0 && Some(p) == own) || (distinct && peers[first..].contains(&p))
@@ -99,7 +99,7 @@ impl PeerSource {
                         if weights.iter().any(|&w| w > 0.0) {
                             return weighted(&weights, rng) as u32;
                         }
-                        // Similar to nobody (every value is 0): all are alike.
+                        // Similar to no sample (every value is 0): all are equally likely.
                         let allowed: Vec<u32> = (0..n as u32).filter(|&p| !refused(p, peers)).collect();
                         allowed[below(rng, allowed.len()) as usize]
                     }));

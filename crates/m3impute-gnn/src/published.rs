@@ -29,7 +29,7 @@ use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::{Encoded, Encoding, Learnt, Result, Run, TransductiveMethod};
 use serde::{Deserialize, Serialize};
 
-/// Above so many rows `sampling=auto` takes the published large-table mode.
+/// With more rows, `sampling=auto` uses the published large-table mode.
 const LARGE: usize = 5000;
 
 /// How columns with levels are predicted.
@@ -45,7 +45,7 @@ pub enum Discrete {
 /// The parameters of `m3 --preset paper`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedParams {
-    /// Which units stand on top of the encoder.
+    /// The units on top of the encoder.
     pub variant: Variant,
     /// The layers of the encoder.
     pub gnn: Gnn,
@@ -55,9 +55,9 @@ pub struct PublishedParams {
     pub width: usize,
     /// How many peers a cell has.
     pub peers: usize,
-    /// How they are drawn; by the number of rows where nothing is said.
+    /// How they are drawn; by default depends on the number of rows.
     pub sampling: Option<Sampling>,
-    /// What stands for a value that is not shown.
+    /// The value of cells that are not shown.
     pub epsilon: f64,
     /// The share of observed cells that an epoch shows.
     pub keep: f64,
@@ -104,7 +104,7 @@ impl PublishedM3 {
     }
 }
 
-/// What the graph methods see of a table.
+/// The encoding of tables for the graph methods.
 pub(crate) fn encoding(discrete: Discrete) -> Encoding {
     let layout = match discrete {
         Discrete::Mse => Layout::Flags,
@@ -126,7 +126,7 @@ pub fn architecture(p: &PublishedParams, levels: Vec<u32>) -> Architecture {
     }
 }
 
-/// How the model is trained on a table of so many rows.
+/// How the model is trained on a table with this number of rows.
 pub fn training(p: &PublishedParams, rows: usize) -> Training {
     Training {
         epochs: p.epochs,

@@ -1,4 +1,4 @@
-//! How fast the published M3-Impute trains and fills on this machine, beside the speed of its matrix products.
+//! Measures how fast the published M3-Impute trains and fills on this machine, relative to its matrix products.
 //!
 //! Tables are random, with 30 % of their cells missing: the time does not depend on the values. Machine and training
 //! take turns, so that both see the same neighbours on a shared machine; the best time of each counts.
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const MISSING: f64 = 0.3;
 /// How often machine and training take turns at least.
 const ROUNDS: u32 = 3;
-/// How long the machine's speed is measured in a turn, and how long at least steps are.
+/// For how long the machine's speed, and at least for how long steps are measured in a turn.
 const TURN: Duration = Duration::from_millis(50);
 
 /// The machine that runs the program.
@@ -49,13 +49,13 @@ pub struct Speed {
     pub holes: usize,
     /// Arithmetic of a training step after the exact rewrites, in 10^9 operations.
     pub gflop: f64,
-    /// By the clock on the wall.
+    /// In wall time.
     pub wall: Clock,
-    /// By the time that the threads had a processor: what the work takes when others use the machine too.
+    /// In processor time, which other programs on the machine do not lengthen.
     pub processor: Clock,
 }
 
-/// Figures by one way of counting seconds.
+/// Figures in wall time or in processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Clock {
     /// Speed of matrix products over all threads, in 10^9 operations a second.
@@ -64,7 +64,7 @@ pub struct Clock {
     pub step_seconds: f64,
     /// Speed of the step as a share of the speed of matrix products.
     pub share: f64,
-    /// Seconds to fill all holes.
+    /// Seconds to fill all missing cells.
     pub fill_seconds: f64,
 }
 

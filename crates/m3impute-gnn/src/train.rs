@@ -16,11 +16,11 @@ use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// The similarities behind the peers are renewed after so many epochs.
+/// Peers are drawn by similarities that are recomputed after so many epochs.
 const REFRESH: u64 = 100;
 /// Cells whose peers are drawn from one random stream: fixed, so that threads change nothing.
 const PEER_BLOCK: usize = 1024;
-/// In a saved state, what the names of weights and of Adam's two moments start with.
+/// In a saved state, the prefixes of the names of weights and of Adam's two moments.
 const PARTS: [&str; 3] = ["weight.", "mean.", "square."];
 /// The entry of a saved state that holds its [`Progress`].
 const PROGRESS: &str = "training";
@@ -36,13 +36,13 @@ pub struct Training {
     pub keep: f32,
     /// The rate of dropout.
     pub dropout: f32,
-    /// What stands for a value that is not shown.
+    /// The value of cells that are not shown.
     pub epsilon: f32,
     /// How peers are drawn.
     pub sampling: Sampling,
 }
 
-/// What a saved state says beside its numbers.
+/// The metadata of a saved state.
 #[derive(Serialize, Deserialize)]
 struct Progress {
     epoch: u64,
@@ -63,7 +63,7 @@ pub struct Trainer {
     /// Of the encoder, and of chunks of cells.
     tapes: [Tape; 2],
     peers: Option<PeerSource>,
-    /// What the last epoch showed.
+    /// The cells that the last epoch showed.
     last: Option<Shown>,
     epoch: u64,
 }
@@ -135,7 +135,7 @@ impl Trainer {
         }
     }
 
-    /// Trains for the epochs that are left, or until the budget of the run is spent. Says so if it was.
+    /// Trains for the remaining epochs, or until the time limit; returns a note if that was reached.
     ///
     /// # Errors
     /// When the run is cancelled, or the loss is not finite.
@@ -144,7 +144,7 @@ impl Trainer {
         let mut reported = Duration::ZERO;
         while self.epoch < total {
             if run.is_spent() {
-                return Ok(Some(format!("the time was spent after {} of {total} epochs", self.epoch)));
+                return Ok(Some(format!("time limit reached at epoch {} of {total}", self.epoch)));
             }
             let loss = self.step(method, run)?;
             let passed = started.elapsed();
@@ -164,22 +164,22 @@ impl Trainer {
         step_flops(&self.model, &shown, &targets)
     }
 
-    /// Predicts cells of the table, such as its holes, from all observed cells.
+    /// Predicts cells of the table, such as its missing cells, from all observed cells.
     ///
     /// # Errors
     /// When the run is cancelled.
     pub fn predict(&mut self, cells: &Cells, run: &Run) -> Result<Vec<f32>> {
-        // What training needs on its tapes is not needed meanwhile.
+        // Frees the memory of training meanwhile.
         self.tapes = Default::default();
         let of_peers = run.rng("peers of predictions", self.epoch);
         let targets = run.install(|| self.targets(cells, of_peers));
         self.model.predict(&mut Tape::inference(), &self.whole, &targets, run)
     }
 
-    /// Writes where training stands, as safetensors, with a note of the caller's: [`Trainer::restore`] goes on from it.
+    /// Writes the state of training as safetensors, with a note of the caller's: [`Trainer::restore`] continues from it.
     ///
     /// # Errors
-    /// When the epochs done are not a multiple of 100: only there are the peers renewed, so that they need not be kept.
+    /// When the epochs done are not a multiple of 100: peers are renewed only there, so they need not be saved.
     /// When the writer fails.
     pub fn save(&self, to: &mut dyn Write, note: Value) -> Result<()> {
         if !self.epoch.is_multiple_of(REFRESH) {
@@ -204,8 +204,8 @@ impl Trainer {
         })
     }
 
-    /// Goes on from a saved state of the same model, training, cells and run: later epochs are to the last bit those
-    /// that would have been. Returns the note. Fails without changing anything.
+    /// Continues from a saved state of the same model, training, cells and run: later epochs are bit for bit those of an
+    /// uninterrupted training. Returns the note. On error nothing is changed.
     ///
     /// A prediction before the next epoch has the peers of that epoch.
     ///
@@ -238,7 +238,7 @@ impl Trainer {
         Ok(note)
     }
 
-    /// The model, with what it was trained on.
+    /// The model, with the cells and the graph it was trained on.
     pub fn finish(self) -> (Model, Cells, Shown) {
         (self.model, self.cells, self.whole)
     }
@@ -300,7 +300,7 @@ mod tests {
         Training { epochs: 60, learning_rate: 3e-3, keep: 0.5, dropout: 0.1, epsilon: 1e-4, sampling: Sampling::Cosine }
     }
 
-    /// Two columns, the second the same as the first, with holes.
+    /// Two columns, the second the same as the first, with missing cells.
     fn trainer(sampling: Sampling, rows: usize, run: &Run) -> Trainer {
         let x: Vec<f64> = (0..2 * rows).map(|i| (i / 2 * 7 % 11) as f64 / 10.0).collect();
         let observed: Vec<bool> = (0..2 * rows).map(|i| i % 5 != 2).collect();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_run_stops_and_a_spent_one_says_so() {
+    fn a_cancelled_run_stops_and_a_time_limit_gives_a_note() {
         let cancel = Cancel::default();
         let mut run = Run::new(1, 1).unwrap().cancelled_by(cancel.clone());
         let mut trainer = trainer(Sampling::Uniform, 10, &run);
@@ -347,7 +347,7 @@ mod tests {
         assert!(matches!(trainer.train("m3", &mut run), Err(Error::Cancelled)));
         let mut run = Run::new(1, 1).unwrap().within(Duration::ZERO);
         let note = trainer.train("m3", &mut run).unwrap();
-        assert_eq!(note.as_deref(), Some("the time was spent after 0 of 60 epochs"));
+        assert_eq!(note.as_deref(), Some("time limit reached at epoch 0 of 60"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The two units of M3-Impute: features of the same sample (FCU), and other samples (SCU).
 //!
-//! Both look at which features a sample shows. What depends on nothing else but the pattern of shown features and the
-//! target feature is computed once for each such pair ([`Contexts`]), however many cells share it.
+//! Both depend on which features a sample shows. What depends on the pattern of shown features and the target feature
+//! only is computed once for each such pair ([`Contexts`]), however many cells share it.
 
 mod fcu;
 mod scu;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The distinct pairs of a pattern and a target feature among some cells.
 ///
-/// The units ask for the softmax over features of the pattern without the target feature, `w`, and its product `W w`
+/// The units need the softmax over features of the pattern without the target feature, `w`, and its product `W w`
 /// with a weight. A softmax of zeros and ones is `(1 + (e - 1) shown) / Z` with `Z = m + (e - 1) c` for `c` shown
 /// features, and taking out the target feature changes one entry and `Z`. So
 ///

@@ -2,7 +2,7 @@
 
 use m3impute_core::Cancel;
 use m3impute_gnn::graph::{Cells, Shown};
-use m3impute_gnn::head::{Plan, Tables, Targets, Variant};
+use m3impute_gnn::head::{Tables, TargetIndices, Targets, Variant};
 use m3impute_gnn::layers::Gnn;
 use m3impute_gnn::model::{Architecture, Model, Start};
 use m3impute_gnn::pass::Pass;
@@ -146,8 +146,8 @@ fn check_forward(golden: &Golden, model: &Model) {
             .as_ref()
             .and_then(|p| model.head.peer_tables(&mut pass, embeddings.samples, embeddings.features, p)),
     };
-    let plan = Plan::new(&shown.patterns, &targets, peers.as_ref(), 0..targets.len(), false);
-    let answer = model.head.predict(&mut pass, tables, &plan);
+    let indices = TargetIndices::new(&shown.patterns, &targets, peers.as_ref(), 0..targets.len(), false);
+    let output = model.head.predict(&mut pass, tables, &indices);
     let both = |a, b| [tape.value(a).as_slice(), tape.value(b).as_slice()].concat();
     let mut checked = 0;
     let mut check = |name: String, got: &[f32]| {
@@ -165,13 +165,13 @@ fn check_forward(golden: &Golden, model: &Model) {
     }
     check("embeddings".to_owned(), &both(embeddings.samples, embeddings.features));
     for (name, var) in
-        [("fcu", answer.fcu), ("scu", answer.scu), ("similarity", answer.similarity), ("alpha", answer.alpha)]
+        [("fcu", output.fcu), ("scu", output.scu), ("similarity", output.similarity), ("alpha", output.alpha)]
     {
         if let Some(var) = var {
             check(name.to_owned(), tape.value(var).as_slice());
         }
     }
-    check("prediction".to_owned(), tape.value(answer.value).as_slice());
+    check("prediction".to_owned(), tape.value(output.value).as_slice());
     assert!(checked >= 2);
 }
 

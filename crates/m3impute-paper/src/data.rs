@@ -6,10 +6,10 @@ use m3impute::{Observed, Role, Run, Table};
 use m3impute_io::{Input, ReadOptions};
 use std::path::{Path, PathBuf};
 
-/// Where missing cells come from.
+/// Where the mask of a table comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holes {
-    /// A file says which cells are shown.
+pub enum MaskSource {
+    /// From a file.
     Given,
     /// Made by our generator with seed 0, because there is no such file.
     Made,
@@ -22,8 +22,8 @@ pub struct Case {
     pub truth: Table,
     /// The cells that methods see.
     pub shown: Observed,
-    /// Where the missing cells come from.
-    pub holes: Holes,
+    /// Where the mask comes from.
+    pub source: MaskSource,
 }
 
 /// Which of these tables the folder has.
@@ -70,11 +70,11 @@ pub(crate) fn case(data: &Path, table: &str, mask: &str) -> Result<Case> {
     let given = data.join("masks").join(format!("{table}.{mask}.txt"));
     if given.is_file() {
         let (truth, shown) = m3impute_eval::given::align(truth, &m3impute_io::read_observed(&given)?)?;
-        return Ok(Case { truth, shown, holes: Holes::Given });
+        return Ok(Case { truth, shown, source: MaskSource::Given });
     }
     let (mechanism, rate) = parse(mask)?;
-    let holes = hide(&truth, mechanism, rate, &Run::new(0, 1)?)?;
-    Ok(Case { shown: holes.shown, truth, holes: Holes::Made })
+    let hidden = hide(&truth, mechanism, rate, &Run::new(0, 1)?)?;
+    Ok(Case { shown: hidden.shown, truth, source: MaskSource::Made })
 }
 
 /// `mar30` is a mechanism and 0.3.
@@ -83,7 +83,7 @@ pub(crate) fn parse(mask: &str) -> Result<(Mechanism, f64)> {
     let unknown = || Error::Unknown {
         what: "mask",
         got: mask.to_owned(),
-        known: "a mechanism and per cent, such as mcar30 or mar10".to_owned(),
+        valid: "a mechanism and per cent, such as mcar30 or mar10".to_owned(),
     };
     let percent: f64 = digits.parse().map_err(|_| unknown())?;
     if !(percent > 0.0 && percent < 100.0) {
@@ -97,13 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_are_named_by_mechanism_and_per_cent() {
+    fn masks_are_named_by_mechanism_and_per_cent() {
         assert_eq!(parse("mar30").unwrap(), (Mechanism::Mar, 0.3));
         assert!(parse("mar").is_err() && parse("moon30").is_err() && parse("mcar0").is_err());
     }
 
     #[test]
-    fn a_file_of_holes_comes_before_the_generator_and_the_label_is_set_aside() {
+    fn a_mask_file_comes_before_the_generator_and_the_label_is_set_aside() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("datasets")).unwrap();
         std::fs::create_dir_all(folder.path().join("masks")).unwrap();
@@ -111,10 +111,10 @@ mod tests {
         std::fs::write(folder.path().join("datasets/toy.csv"), format!("a,b,label\n{rows}")).unwrap();
         std::fs::write(folder.path().join("masks/toy.mcar30.txt"), "01\n".repeat(40)).unwrap();
         let given = case(folder.path(), "toy", "mcar30").unwrap();
-        assert_eq!((given.holes, given.shown.count()), (Holes::Given, 80));
+        assert_eq!((given.source, given.shown.count()), (MaskSource::Given, 80));
         assert!(!given.truth.schema().columns()[2].is_used());
         let made = case(folder.path(), "toy", "mcar50").unwrap();
-        assert_eq!(made.holes, Holes::Made);
+        assert_eq!(made.source, MaskSource::Made);
         assert!(made.shown.count() < 110 && made.shown.column(2).iter().all(|shown| *shown));
         assert!(case(folder.path(), "moon", "mcar50").is_err());
     }

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of a bench.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ pub enum Error {
     /// A study, a table, a method or a number that is not there.
     #[error("unknown {what} `{got}`")]
     Unknown {
-        /// What is asked for.
+        /// What it is.
         what: &'static str,
         /// Its name.
         got: String,
         /// The names there are.
-        known: String,
+        valid: String,
     },
     /// A table that a study cannot use.
     #[error("{file}: {reason}")]
@@ -45,7 +45,7 @@ impl Error {
     /// What a user could do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Unknown { known, .. } => Some(format!("there are: {known}")),
+            Error::Unknown { valid, .. } => Some(format!("there are: {valid}")),
             Error::Rows { hint, .. } => Some((*hint).to_owned()),
             Error::Data { .. } => {
                 Some("`--data` names a folder with `datasets/NAME.csv` and `masks/NAME.MASK.txt`".to_owned())

@@ -5,7 +5,7 @@ use crate::studies::Study;
 use crate::view::{Cell, View};
 use m3impute_report::svg::{Anchor, Paint, Svg};
 
-/// Colours that people with colour blindness can tell apart (Okabe and Ito), and that stand on light and on dark.
+/// Colours for people with colour blindness (Okabe and Ito), on light and on dark.
 const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f"];
 /// Grey on light and on dark.
 const GREY: &str = "#8b949e";
@@ -156,7 +156,7 @@ pub fn errors_against_time(view: &View) -> String {
         // A name that would stand on another one goes below it.
         let mut label = (place.0 + 8.0, place.1 + 4.0);
         while let Some(taken) = labels.iter().find(|l| (l.0 - label.0).abs() < 90.0 && (l.1 - label.1).abs() < 11.0) {
-            // A little more than asked for: rounding must not leave it where it was.
+            // A little more than needed: rounding must not leave it where it was.
             label.1 = taken.1 + 11.5;
         }
         labels.push(label);

@@ -1,13 +1,13 @@
-//! The downstream question: how well a linear regression predicts the labels from a filled table.
+//! The downstream task: how well a linear regression predicts the labels from a filled table.
 
 use m3impute::{Run, Table};
 use rand::Rng;
 
-/// The share of rows that the regression learns from.
+/// The share of rows that the regression is fitted to.
 const LEARNT: f64 = 0.7;
 
-/// The mean absolute error of labels on rows that the regression did not see: an ordinary least squares line on the
-/// filled columns, learnt from seven rows in ten. Which ones depends on nothing but the number of rows.
+/// The mean absolute error of labels on held-out rows: ordinary least squares on the filled columns, fitted to seven rows
+/// in ten. Which ones depends on the number of rows only.
 pub fn label_error(filled: &Table, truth: &Table) -> Option<f64> {
     let (n, m) = (filled.rows(), truth.cols().checked_sub(1)?);
     let mut rng = Run::new(0, 1).ok()?.rng("labels", 0);
@@ -31,8 +31,8 @@ pub fn label_error(filled: &Table, truth: &Table) -> Option<f64> {
     let weights = solved(products, with_label, p)?;
     let mut errors = Vec::new();
     for i in (0..n).filter(|&i| !learnt[i]) {
-        let said: f64 = row(i).iter().zip(&weights).map(|(x, w)| x * w).sum();
-        errors.push((said - truth.number(i, m)).abs());
+        let predicted: f64 = row(i).iter().zip(&weights).map(|(x, w)| x * w).sum();
+        errors.push((predicted - truth.number(i, m)).abs());
     }
     (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)
 }
@@ -44,8 +44,8 @@ fn centre_and_spread(table: &Table, j: usize) -> (f64, f64) {
     (mean, if variance > 0.0 { variance.sqrt() } else { 1.0 })
 }
 
-/// Solves `A w = b` for a symmetric matrix without negative directions, by Cholesky. Columns that others make up (a
-/// column that repeats another) get a hair of ridge, which leaves the answers as they are.
+/// Solves `A w = b` for a positive semi-definite matrix by Cholesky decomposition. A tiny ridge penalty, which does not
+/// change predictions, makes collinear columns solvable.
 fn solved(mut a: Vec<f64>, mut b: Vec<f64>, p: usize) -> Option<Vec<f64>> {
     let largest = (0..p).map(|k| a[k * p + k]).fold(0.0, f64::max);
     for k in 0..p {

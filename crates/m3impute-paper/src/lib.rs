@@ -1,8 +1,8 @@
 //! Every table and figure of the M3-Impute paper, by name.
 //!
-//! A [`Study`] is a table or a figure. [`tasks`] says what has to be measured for it, [`run`] measures it and appends one
-//! [`Row`] for each measurement to a file, [`view`] makes a table of the rows, the published figures beside ours, and
-//! [`figures`] draws them. Tables and figures are made from rows alone: a bench that was stopped goes on where it was.
+//! A [`Study`] is a table or a figure. [`tasks`] lists the measurements it needs, [`run`] makes them and appends one
+//! [`Row`] for each to a file, [`view`] makes a table of the rows, the published figures beside ours, and [`figures`]
+//! draws them. Tables and figures are made from rows alone: a bench that was stopped continues where it was.
 //!
 //! ```
 //! let study = m3impute_paper::study("peers")?;
@@ -24,7 +24,7 @@ mod run;
 mod studies;
 mod view;
 
-pub use data::{Case, Holes, tables_in};
+pub use data::{Case, MaskSource, tables_in};
 pub use error::{Error, Result};
 pub use overview::{Correlations, Overview, correlations, overview};
 pub use published::published;

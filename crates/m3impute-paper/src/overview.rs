@@ -1,4 +1,4 @@
-//! What the tables are, before anything is filled.
+//! Sizes and correlations of the complete tables.
 
 use crate::data::complete;
 use crate::error::Result;

@@ -16,7 +16,7 @@ static BY_PLACE: LazyLock<HashMap<[&str; 3], f64>> = LazyLock::new(|| {
     FIGURES.lines().skip(1).filter_map(cells).collect()
 });
 
-/// What the paper prints in a line of a study for a table, where it does.
+/// The published figure of a line of a study for a table, where there is one.
 ///
 /// ```
 /// let main = m3impute_paper::study("main")?;

@@ -32,7 +32,7 @@ pub enum Way {
 const HEADER: [&str; 21] = [
     "table",
     "mask",
-    "holes",
+    "mask_source",
     "method",
     "preset",
     "settings",
@@ -60,8 +60,8 @@ pub struct Row {
     pub table: String,
     /// Its mask, such as `mcar30`.
     pub mask: String,
-    /// `given` by a file, or `made`.
-    pub holes: String,
+    /// Where the mask comes from: `given` by a file, or `made`.
+    pub mask_source: String,
     /// The method.
     pub method: String,
     /// Its preset.
@@ -74,7 +74,7 @@ pub struct Row {
     pub scale: Scale,
     /// How missing cells are filled.
     pub way: Way,
-    /// The seconds that it was given at most.
+    /// The time limit in seconds.
     pub max_seconds: Option<f64>,
     /// How many hidden cells are scored.
     pub cells: usize,
@@ -88,7 +88,7 @@ pub struct Row {
     pub seconds: f64,
     /// Seconds of filling alone, where learning is apart.
     pub fill_seconds: Option<f64>,
-    /// Memory at its peak.
+    /// Peak memory in bytes.
     pub peak_bytes: Option<u64>,
     /// The version of the program.
     pub version: String,
@@ -101,7 +101,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// What makes a measurement the same as another.
+    /// The key of the measurement: rows with the same key are repetitions.
     pub fn key(&self) -> String {
         let Row { table, mask, method, preset, settings, seed, scale, way, max_seconds, .. } = self;
         format!("{table}|{mask}|{method}|{preset}|{settings}|{seed}|{scale:?}|{way:?}|{max_seconds:?}")
@@ -122,8 +122,7 @@ pub struct Store {
 impl Store {
     /// Opens a file of rows, or begins one.
     ///
-    /// A last line without an end is what a program that was killed left: it is cut off, and its measurement comes
-    /// again.
+    /// A last line without an end was left by a program that was killed: it is cut off, and its measurement is repeated.
     ///
     /// # Errors
     /// When the file cannot be read or written, is in use, or is not one of rows.
@@ -213,7 +212,7 @@ pub(crate) mod tests {
         Row {
             table: table.to_owned(),
             mask: "mcar30".to_owned(),
-            holes: "given".to_owned(),
+            mask_source: "given".to_owned(),
             method: method.to_owned(),
             preset: m3impute::method(method).unwrap().presets[0].0.to_owned(),
             settings: String::new(),
@@ -231,7 +230,7 @@ pub(crate) mod tests {
             version: "0.1.0".to_owned(),
             commit: "abc".to_owned(),
             machine: "a machine, 2 cores".to_owned(),
-            error: "said \"no\"".to_owned(),
+            error: "got \"no\"".to_owned(),
         }
     }
 

@@ -1,13 +1,13 @@
-//! Measures what a study needs and is not there yet.
+//! Makes the measurements of a study that are not in its rows yet.
 
-use crate::data::{Case, Holes, case};
+use crate::data::{Case, MaskSource, case};
 use crate::error::{Error, Result};
 use crate::labels::label_error;
 use crate::rows::{Row, Scale, Store, Way};
 use crate::studies::{Question, Setting, Study};
 use m3impute::missing::without_hidden;
 use m3impute::{Cancel, Run, Settings, Table};
-use m3impute_eval::{Candidate, HolesFrom, Plan, Probe, ScaleBy};
+use m3impute_eval::{Candidate, HideBy, Plan, Probe, ScaleBy};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -34,15 +34,15 @@ pub struct Task {
     pub table: String,
     /// Its mask.
     pub mask: String,
-    /// What fills them.
+    /// The method with its settings.
     pub setting: Setting,
     /// The seed.
     pub seed: u64,
-    /// How.
+    /// How missing cells are filled.
     pub way: Way,
 }
 
-/// What a study needs: tables and masks outside, so that what is read serves many settings.
+/// The measurements of a study, by table and mask, so that a table is read once for many settings.
 pub fn tasks(study: &Study, tables: &[String], settings: &[Setting], bench: &Bench) -> Vec<Task> {
     let mut all = Vec::new();
     for table in tables {
@@ -69,7 +69,7 @@ impl Task {
         Row {
             table: self.table.clone(),
             mask: self.mask.clone(),
-            holes: String::new(),
+            mask_source: String::new(),
             method: self.setting.method.clone(),
             preset: self.setting.preset.clone(),
             settings: self.setting.params_text(),
@@ -106,23 +106,23 @@ pub struct Progress<'a> {
     pub done: usize,
     /// Of how many.
     pub total: usize,
-    /// The seconds that the others will take, as far as those of this run tell.
+    /// The estimated seconds of the others, from those of this run.
     pub seconds_left: Option<f64>,
     /// The best setting so far on this table and mask, and its error.
     pub best: Option<(String, f64)>,
 }
 
-/// Who watches a bench.
+/// An observer of a bench.
 pub trait Watch: Send + Sync {
     /// A measurement begins.
     fn begins(&self, progress: &Progress<'_>);
-    /// Its method moved on.
+    /// Its method made progress.
     fn moves(&self, progress: &m3impute::Progress);
     /// It has ended.
     fn ends(&self, row: &Row);
 }
 
-/// Measures what is not there yet, one row after the other.
+/// Makes the measurements that are not there yet, one row after the other.
 ///
 /// # Errors
 /// When a table cannot be read, a row cannot be written, or the run is cancelled. A method that fails gives a row with
@@ -181,9 +181,9 @@ fn measure(
     watch: &Arc<dyn Watch>,
 ) -> Result<Row> {
     let mut row = task.blank(bench);
-    row.holes = match case.holes {
-        Holes::Given => "given",
-        Holes::Made => "made",
+    row.mask_source = match case.source {
+        MaskSource::Given => "given",
+        MaskSource::Made => "made",
     }
     .to_owned();
     let settings = Settings {
@@ -197,7 +197,7 @@ fn measure(
             let filled = Arc::new(Kept { table: Mutex::default(), watch: watch.clone() });
             let plan = Plan {
                 methods: vec![Candidate { settings, ..Candidate::new(spec) }],
-                holes: HolesFrom::Given(case.shown.clone()),
+                hide: HideBy::Given(case.shown.clone()),
                 seed: task.seed,
                 threads: bench.threads,
                 max_seconds: bench.max_seconds,
@@ -226,7 +226,7 @@ fn measure(
             probe.start();
             let seen = without_hidden(&case.truth, &case.shown);
             match apart(spec, &settings, &seen, &mut run) {
-                Ok((learning, filling)) => (row.seconds, row.fill_seconds) = (learning, Some(filling)),
+                Ok((fitting, filling)) => (row.seconds, row.fill_seconds) = (fitting, Some(filling)),
                 Err(m3impute::Error::Cancelled) => return Err(m3impute::Error::Cancelled.into()),
                 Err(error) => row.error = error.to_string(),
             }
@@ -236,7 +236,7 @@ fn measure(
     Ok(row)
 }
 
-/// The seconds of learning from a table, and of filling it with what was learnt.
+/// The seconds of fitting a table, and of filling it.
 fn apart(
     spec: &'static m3impute::MethodSpec,
     settings: &Settings,
@@ -247,13 +247,13 @@ fn apart(
     let inductive = imputer.as_inductive().ok_or(m3impute::Error::NotInductive { method: spec.name })?;
     let started = Instant::now();
     let fitted = inductive.fit(seen, run)?;
-    let learning = started.elapsed().as_secs_f64();
+    let fitting = started.elapsed().as_secs_f64();
     let started = Instant::now();
     fitted.transform(seen, run)?;
-    Ok((learning, started.elapsed().as_secs_f64()))
+    Ok((fitting, started.elapsed().as_secs_f64()))
 }
 
-/// Keeps the table that a method filled, and passes on how it moves.
+/// Keeps the table that a method filled, and passes its progress on.
 struct Kept {
     table: Mutex<Option<Table>>,
     watch: Arc<dyn Watch>,
@@ -276,7 +276,7 @@ impl m3impute_eval::Watch for Kept {
 /// # Errors
 /// When one that is named does not belong to the study or is not there, or none is.
 pub fn chosen_tables(study: &Study, named: Option<&[String]>, there: &[&str]) -> Result<Vec<String>> {
-    let unknown = |name: &str| Error::Unknown { what: "table", got: name.to_owned(), known: there.join(", ") };
+    let unknown = |name: &str| Error::Unknown { what: "table", got: name.to_owned(), valid: there.join(", ") };
     let Some(named) = named else {
         return Ok(study.tables().into_iter().filter(|t| there.contains(t)).map(str::to_owned).collect());
     };
@@ -356,14 +356,14 @@ mod tests {
         let mut store = Store::open(&rows).unwrap();
         run(folder.path(), &tasks, &bench, &mut store, &NoProbe, &Cancel::default(), &watch).unwrap();
         assert_eq!((store.rows().len(), counted.begun.load(Ordering::SeqCst)), (8, 5));
-        // The columns are lines of each other, so a regression fills them well, and the label follows from them.
+        // The columns are linear in each other, so a regression fills them well, and the label follows from them.
         let mice = store.rows().iter().find(|r| r.method == "mice").unwrap();
         let mean = store.rows().iter().find(|r| r.method == "mean").unwrap();
         assert!(mice.mae10.unwrap() < 0.3 * mean.mae10.unwrap() && mice.label_mae.unwrap() < mean.label_mae.unwrap());
     }
 
     #[test]
-    fn times_are_those_of_learning_and_of_filling() {
+    fn times_are_those_of_fitting_and_of_filling() {
         let (folder, bench) = (folder(), bench());
         let times = study("times").unwrap();
         let settings = times.settings(Some(&named(&["mice"])), None).unwrap();

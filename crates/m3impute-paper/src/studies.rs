@@ -26,7 +26,7 @@ const FURTHER: &[&str] = &[
     "libras",
     "california-housing",
 ];
-/// What a study asks.
+/// What a study measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
     /// The error of the imputed cells.
@@ -44,13 +44,13 @@ pub enum Question {
 /// A table or figure of the paper.
 #[derive(Debug)]
 pub struct Study {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// Where it stands in the paper.
+    /// Its place in the paper.
     pub place: &'static str,
-    /// What it is about.
+    /// Its title.
     pub title: &'static str,
-    /// What it asks.
+    /// What it measures.
     pub question: Question,
     /// The paper's tables in it, in groups.
     tables: &'static [&'static [&'static str]],
@@ -58,24 +58,24 @@ pub struct Study {
     pub masks: &'static [&'static str],
     /// The study under which its figures are published.
     pub(crate) published: &'static str,
-    lines: Lines,
+    compared: Compared,
 }
 
 /// What is compared.
 #[derive(Debug)]
-enum Lines {
+enum Compared {
     /// Methods; all that do not train for hours where none are named.
     Methods,
     /// These settings.
-    These(&'static [Line]),
+    Settings(&'static [FixedSetting]),
     /// Nothing is filled.
     Nothing,
 }
 
 /// A published setting of a method: its name in the paper, method, preset, parameters.
-type Line = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+type FixedSetting = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// What takes part: a method with its preset and parameters.
+/// A method with its preset and parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// The line of a table.
@@ -95,11 +95,25 @@ const fn errors(
     tables: &'static [&'static [&'static str]],
     masks: &'static [&'static str],
 ) -> Study {
-    Study { name, place, title, question: Question::Errors, tables, masks, published: name, lines: Lines::Methods }
+    Study {
+        name,
+        place,
+        title,
+        question: Question::Errors,
+        tables,
+        masks,
+        published: name,
+        compared: Compared::Methods,
+    }
 }
 
-const fn settings(name: &'static str, place: &'static str, title: &'static str, lines: &'static [Line]) -> Study {
-    Study { lines: Lines::These(lines), ..errors(name, place, title, &[MAIN], &["mcar30"]) }
+const fn settings(
+    name: &'static str,
+    place: &'static str,
+    title: &'static str,
+    settings: &'static [FixedSetting],
+) -> Study {
+    Study { compared: Compared::Settings(settings), ..errors(name, place, title, &[MAIN], &["mcar30"]) }
 }
 
 /// Every study, in the paper's order.
@@ -174,12 +188,12 @@ pub const STUDIES: &[Study] = &[
     ),
     Study {
         question: Question::Overview,
-        lines: Lines::Nothing,
+        compared: Compared::Nothing,
         ..errors("datasets", "Tables 6 and 9", "The tables", &[MAIN, FURTHER], &[])
     },
     Study {
         question: Question::Correlations,
-        lines: Lines::Nothing,
+        compared: Compared::Nothing,
         ..errors("correlations", "Figures 4 and 5", "Pearson correlations of columns", &[MAIN, FURTHER], &[])
     },
     errors("mar", "Table 7", "Errors, MAR 30 %", &[MAIN], &["mar30"]),
@@ -260,35 +274,35 @@ pub fn study(name: &str) -> Result<&'static Study> {
     STUDIES.iter().find(|s| s.name == name).ok_or_else(|| Error::Unknown {
         what: "study",
         got: name.to_owned(),
-        known: STUDIES.iter().map(|s| s.name).collect::<Vec<_>>().join(", "),
+        valid: STUDIES.iter().map(|s| s.name).collect::<Vec<_>>().join(", "),
     })
 }
 
 impl Study {
-    /// What takes part: what is named, or else what belongs to the study. The networks that train for hours as they
-    /// were published train for `epochs` where that is said, and then take part in comparisons without being named.
+    /// The settings that take part: those named, or else those of the study. Published networks that train for hours
+    /// train for `epochs` where given, and then take part in comparisons without being named.
     ///
     /// # Errors
     /// When a method or preset is not there.
     pub fn settings(&self, named: Option<&[String]>, epochs: Option<u64>) -> Result<Vec<Setting>> {
         let mut settings = self.drawn(named, epochs)?;
-        if named.is_none() && epochs.is_none() && matches!(self.lines, Lines::Methods) {
+        if named.is_none() && epochs.is_none() && matches!(self.compared, Compared::Methods) {
             settings.retain(|s| !s.takes_hours());
         }
         Ok(settings)
     }
 
-    /// What is drawn where there are rows of it: what takes part, and the networks that train for hours. Without
-    /// `epochs` those count that were trained longest on a table.
+    /// The settings that are drawn where there are rows: those that take part, and the networks that train for hours.
+    /// Without `epochs`, the rows with the longest training on a table count.
     ///
     /// # Errors
     /// When a method or preset is not there.
     pub fn drawn(&self, named: Option<&[String]>, epochs: Option<u64>) -> Result<Vec<Setting>> {
-        let mut settings: Vec<Setting> = match (named, &self.lines) {
-            (_, Lines::Nothing) => Vec::new(),
+        let mut settings: Vec<Setting> = match (named, &self.compared) {
+            (_, Compared::Nothing) => Vec::new(),
             (Some(names), _) => names.iter().map(|name| Setting::parse(name)).collect::<Result<_>>()?,
-            (None, Lines::These(_)) => self.fixed(),
-            (None, Lines::Methods) => usual().collect(),
+            (None, Compared::Settings(_)) => self.fixed(),
+            (None, Compared::Methods) => usual().collect(),
         };
         if let Some(epochs) = epochs {
             let slow = settings.iter_mut().filter(|s| s.takes_hours());
@@ -299,15 +313,15 @@ impl Study {
 
     /// The settings that belong to the study; none where it compares methods.
     pub(crate) fn fixed(&self) -> Vec<Setting> {
-        let Lines::These(lines) = self.lines else { return Vec::new() };
+        let Compared::Settings(settings) = self.compared else { return Vec::new() };
         let owned = |params: &[(&str, &str)]| params.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
-        let setting = |&(name, method, preset, params): &Line| Setting {
+        let setting = |&(name, method, preset, params): &FixedSetting| Setting {
             name: name.to_owned(),
             method: method.to_owned(),
             preset: preset.to_owned(),
             params: owned(params),
         };
-        lines.iter().map(setting).collect()
+        settings.iter().map(setting).collect()
     }
 
     /// The paper's tables in it.
@@ -317,13 +331,13 @@ impl Study {
 
     /// Whether methods have to fill something for it.
     pub fn is_measured(&self) -> bool {
-        !matches!(self.lines, Lines::Nothing)
+        !matches!(self.compared, Compared::Nothing)
     }
 }
 
 /// Settings that train for hours as they were published.
 const HOURS: [(&str, &str); 3] = [("m3", "paper"), ("grape", "default"), ("grape", "paper")];
-/// Their parameter that says for how long.
+/// The parameter of their training time.
 const EPOCHS: &str = "epochs";
 
 /// The parameters of a row without the epochs, and those.
@@ -333,12 +347,12 @@ pub(crate) fn epochs_apart(settings: &str) -> (String, Option<u64>) {
     (rest.join(";"), epochs.first().and_then(|param| param[EPOCHS.len() + 1..].parse().ok()))
 }
 
-/// How long a row was trained: what was published is longest.
+/// The epochs of a row; those published are the longest.
 fn trained(row: &Row) -> u64 {
     epochs_apart(&row.settings).1.unwrap_or(u64::MAX)
 }
 
-/// Every method, and the settings that stand behind its published figures.
+/// Every method, and the settings of its published figures.
 fn usual() -> impl Iterator<Item = Setting> {
     METHODS.iter().flat_map(|spec| {
         let presets = spec.presets.iter().map(|p| p.0).enumerate();
@@ -372,7 +386,7 @@ impl Setting {
         let presets: Vec<&str> = spec.presets.iter().map(|p| p.0).collect();
         let preset = preset.or(presets.first().copied()).unwrap_or_default();
         if !presets.contains(&preset) {
-            return Err(Error::Unknown { what: "preset", got: preset.to_owned(), known: presets.join(", ") });
+            return Err(Error::Unknown { what: "preset", got: preset.to_owned(), valid: presets.join(", ") });
         }
         Ok(Setting::new(method, preset))
     }
@@ -381,11 +395,11 @@ impl Setting {
         HOURS.contains(&(&self.method, &self.preset))
     }
 
-    /// Those of the rows that were measured with it. Where it trains for hours and does not say how long, the ones that
-    /// were trained longest.
+    /// The rows that were measured with it. Where it trains for hours and its epochs are not set, those with the longest
+    /// training.
     pub(crate) fn made<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Vec<&'a Row> {
-        let said = self.params.iter().any(|(name, _)| name == EPOCHS);
-        let any = self.takes_hours() && !said;
+        let is_set = self.params.iter().any(|(name, _)| name == EPOCHS);
+        let any = self.takes_hours() && !is_set;
         let params = self.params_text();
         let same = |row: &Row| {
             let (rest, _) = epochs_apart(&row.settings);
@@ -398,7 +412,7 @@ impl Setting {
         made
     }
 
-    /// The line of the paper that it stands beside.
+    /// The line of the paper with which it is compared.
     pub(crate) fn published_as(&self) -> &str {
         let is_method = self.name == self.method || self.name.starts_with(&format!("{}:", self.method));
         if is_method { &self.method } else { &self.name }
@@ -438,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_of_methods_leaves_out_those_that_train_for_hours_unless_their_epochs_are_said() {
+    fn a_comparison_of_methods_leaves_out_those_that_train_for_hours_unless_their_epochs_are_given() {
         let names = |epochs: Option<u64>| -> Vec<(String, String)> {
             let settings = study("main").unwrap().settings(None, epochs).unwrap();
             settings.into_iter().map(|s| (s.name.clone(), s.params_text())).collect()

@@ -9,15 +9,15 @@ use std::fmt::Write;
 /// A table of results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// What a figure is.
+    /// The unit of its figures.
     pub unit: String,
     /// The names of its columns: tables, with their masks where a study has several.
     pub columns: Vec<String>,
     /// Its lines.
     pub lines: Vec<(String, Vec<Cell>)>,
-    /// What a reader must know.
+    /// Remarks on the figures.
     pub notes: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Cell {
     pub mean: Option<f64>,
     /// The standard deviation over seeds, where there are several.
     pub deviation: Option<f64>,
-    /// What the paper prints.
+    /// The published figure.
     pub published: Option<f64>,
     /// Whether a method failed here.
     pub failed: bool,
@@ -49,10 +49,10 @@ pub fn view(
         let here = |row: &&Row| (row.table.as_str(), row.mask.as_str()) == (table, mask);
         setting.made(rows.iter().filter(|row| (row.scale, row.max_seconds) == (scale, limit)).filter(here))
     };
-    let known = |s: &Setting, table: &str| study.masks.iter().any(|mask| !of(s, table, mask).is_empty());
-    // Tables and settings that nobody has measured would be lines of nothing.
-    let tables = measured(tables, |t| settings.iter().any(|s| known(s, t)));
-    let settings = measured(settings, |s| tables.iter().any(|t| known(s, t)));
+    let has_rows = |s: &Setting, table: &str| study.masks.iter().any(|mask| !of(s, table, mask).is_empty());
+    // Tables and settings without rows are left out.
+    let tables = measured(tables, |t| settings.iter().any(|s| has_rows(s, t)));
+    let settings = measured(settings, |s| tables.iter().any(|t| has_rows(s, t)));
     let places: Vec<(&String, &str)> =
         tables.iter().flat_map(|&table| study.masks.iter().map(move |mask| (table, *mask))).collect();
     let several = study.masks.len() > 1;
@@ -65,7 +65,7 @@ pub fn view(
         .map(|setting| {
             let cells = places.iter().zip(&columns).map(|(&(table, mask), column)| {
                 let here = of(setting, table, mask);
-                if here.iter().any(|row| row.holes == "made") && !made.contains(&mask) {
+                if here.iter().any(|row| row.mask_source == "made") && !made.contains(&mask) {
                     made.push(mask);
                 }
                 if let Some(epochs) = here.first().and_then(|row| epochs_apart(&row.settings).1) {
@@ -106,7 +106,7 @@ pub fn view(
     View { title: study.title.to_owned(), unit: unit.to_owned(), columns, lines, notes }
 }
 
-/// Where networks were not trained for as long as was published, in words: epochs, who, on which column.
+/// A note about networks that were trained for fewer epochs than published: epochs, setting, column.
 fn shortened(trained: &[(u64, &str, &str)]) -> Option<String> {
     const PUBLISHED: &str = "the published figures are of 20,000 (GRAPE) and 40,000 (M3-Impute)";
     let mut by_epochs: BTreeMap<u64, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
@@ -156,7 +156,7 @@ impl Cell {
 
     fn text(&self, best: Option<&str>, between: &str) -> String {
         let mut text = match (self.mean, self.failed) {
-            (Some(mean), _) => spoken(mean),
+            (Some(mean), _) => rounded(mean),
             (None, true) => "failed".to_owned(),
             (None, false) => "-".to_owned(),
         };
@@ -164,17 +164,17 @@ impl Cell {
             text = mark.replace("{}", &text);
         }
         if let Some(deviation) = self.deviation {
-            let _ = write!(text, "{between}{}", spoken(deviation));
+            let _ = write!(text, "{between}{}", rounded(deviation));
         }
         if let Some(published) = self.published {
-            let _ = write!(text, " ({})", spoken(published));
+            let _ = write!(text, " ({})", rounded(published));
         }
         text
     }
 }
 
-/// Two decimals, or as many as the first two figures that count need.
-fn spoken(value: f64) -> String {
+/// Two decimals, or more where the value is small.
+fn rounded(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         v if v >= 100.0 => format!("{value:.0}"),
@@ -209,17 +209,17 @@ impl View {
     /// ```
     pub fn mean_ranks(&self) -> (Vec<Option<f64>>, usize) {
         let figures = |l: usize| self.lines[l].1.iter().filter(|c| c.mean.is_some()).count();
-        let known: Vec<usize> =
+        let ranked: Vec<usize> =
             (0..self.lines.len()).filter(|&l| 2 * figures(l) >= self.columns.len().max(1)).collect();
         let full: Vec<usize> = (0..self.columns.len())
-            .filter(|&c| !known.is_empty() && known.iter().all(|&l| self.lines[l].1[c].mean.is_some()))
+            .filter(|&c| !ranked.is_empty() && ranked.iter().all(|&l| self.lines[l].1[c].mean.is_some()))
             .collect();
         let mut ranks = vec![None; self.lines.len()];
-        for &line in known.iter().filter(|_| !full.is_empty()) {
+        for &line in ranked.iter().filter(|_| !full.is_empty()) {
             let rank = |&column: &usize| {
                 let of = |l: usize| self.lines[l].1[column].mean.unwrap_or(f64::INFINITY);
-                let below = known.iter().filter(|&&l| of(l) < of(line)).count();
-                let same = known.iter().filter(|&&l| of(l) == of(line)).count();
+                let below = ranked.iter().filter(|&&l| of(l) < of(line)).count();
+                let same = ranked.iter().filter(|&&l| of(l) == of(line)).count();
                 below as f64 + (same as f64 + 1.0) / 2.0
             };
             ranks[line] = Some(full.iter().map(rank).sum::<f64>() / full.len() as f64);
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn scalings_are_never_mixed() {
         let view = main_view(Scale::Observed);
-        assert_eq!((view.columns.len(), view.lines.len()), (1, 1), "what nobody has measured is left out");
+        assert_eq!((view.columns.len(), view.lines.len()), (1, 1), "what was not measured is left out");
         assert_eq!((view.columns[0].as_str(), view.lines[0].0.as_str()), ("wine", "m3"));
         assert_eq!(view.lines[0].1[0].mean, Some(0.5));
         assert!(view.notes[0].contains("observed cells"));

@@ -10,7 +10,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema as ArrowSchema;
 use m3impute::missing::{self, Mechanism};
 use m3impute::{Cancel, Error, Fallback, Imputation, Observed, Progress, Run};
-use m3impute_eval::{Candidate, HolesFrom, NoProbe, Plan, Watch};
+use m3impute_eval::{Candidate, HideBy, NoProbe, Plan, Watch};
 use m3impute_io::arrow::document_of_batches;
 use m3impute_io::{Change, Document, Finding, Note};
 use pyo3::prelude::*;
@@ -154,14 +154,14 @@ impl Table {
             Ok(Candidate { spec: method.spec()?, settings: method.settings(), label })
         });
         let table = self.document.table();
-        let holes = match shown {
-            None => HolesFrom::Mechanism { mechanism: Mechanism::parse(mechanism).map_err(core)?, rate, repeats },
+        let hide = match shown {
+            None => HideBy::Mechanism { mechanism: Mechanism::parse(mechanism).map_err(core)?, rate, repeats },
             Some(cells) if cells.len() == table.rows() * table.cols() => {
                 let mut shown = Observed::all(table.rows(), table.cols());
                 for (at, _) in cells.iter().enumerate().filter(|(_, cell)| **cell == 0) {
                     shown.set(at / table.cols(), at % table.cols(), false);
                 }
-                HolesFrom::Given(shown)
+                HideBy::Given(shown)
             }
             Some(cells) => {
                 return Err(core(Error::Request {
@@ -173,7 +173,7 @@ impl Table {
         };
         let plan = Plan {
             methods: candidates.collect::<m3impute::Result<_>>().map_err(core)?,
-            holes,
+            hide,
             seed: run.seed,
             threads: run.threads,
             max_seconds: run.max_seconds,

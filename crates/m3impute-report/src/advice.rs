@@ -1,4 +1,4 @@
-//! What to do after a comparison, in plain words.
+//! Recommendations after a comparison.
 
 use crate::facts::{Compared, Repeats};
 use crate::words::{duration, named};
@@ -6,73 +6,73 @@ use crate::words::{duration, named};
 /// Baselines: they learn nothing from other columns.
 const SIMPLE: [&str; 3] = ["median", "mean", "mode"];
 
-/// How one method stands to another on the same hidden cells.
+/// The result of comparing two methods on the same hidden cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
-    /// Nearer to the truth by more than repeats differ.
+    /// Smaller errors by more than repeats differ.
     Better,
-    /// Farther from it by more than repeats differ.
+    /// Larger errors by more than repeats differ.
     Worse,
     /// Not significantly different.
     Alike,
 }
 
-/// Sentences that say which method to take, and how sure that is. `methods` come best first.
+/// Which method to use, and whether it is significantly better. `methods` come best first.
 pub(crate) fn advice(methods: &[Compared], mechanism: &str) -> Vec<String> {
     let working: Vec<&Compared> = methods.iter().filter(|m| m.error.is_none()).collect();
     let Some((&best, others)) = working.split_first() else {
         return vec!["No method filled these cells in every repeat: see the warnings below.".to_owned()];
     };
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let repeats = each(best).map_or(0, <[f64]>::len);
     let alike: Vec<&Compared> = others.iter().copied().filter(|m| stands(best, m) == Stands::Alike).collect();
     let simple = working.iter().copied().find(|m| SIMPLE.contains(&m.label.as_str()));
     let simple_alike = alike.iter().copied().find(|m| SIMPLE.contains(&m.label.as_str()));
     if others.is_empty() {
-        said.push(format!("Only “{}” took part: name others with it to compare.", best.label));
+        sentences.push(format!("Only “{}” took part: name others with it to compare.", best.label));
     } else if repeats < 2 {
-        said.push(format!("“{}” came out best, in a single repeat.", best.label));
-        said.push(
+        sentences.push(format!("“{}” came out best, in a single repeat.", best.label));
+        sentences.push(
             "One repeat does not show the spread: small differences may be chance. Use `--repeats 5`.".to_owned(),
         );
     } else if SIMPLE.contains(&best.label.as_str()) {
-        said.push(format!(
+        sentences.push(format!(
             "Use “{}”: no method that learns from other columns beats this baseline on this table. The columns may be nearly \
              independent.",
             best.label
         ));
     } else if let Some(simple) = simple_alike {
-        said.push(format!(
+        sentences.push(format!(
             "No clear winner: “{}” came out best, but not by more than repeats differ from “{}”, which learns nothing from \
              other columns.",
             best.label, simple.label
         ));
     } else {
-        said.push(format!("Use “{}”.", best.label));
+        sentences.push(format!("Use “{}”.", best.label));
     }
     if let Some(simple) = simple.filter(|s| s.label != best.label) {
-        said.extend(beside(best, simple));
+        sentences.extend(beside(best, simple));
     }
     if repeats > 1 && !others.is_empty() {
         if alike.is_empty() {
             let both = best.mae.is_some() && best.accuracy.is_some();
             let measure =
                 if both { "in numbers or in levels, and clearly behind in neither" } else { "on these hidden cells" };
-            said.push(format!("It is ahead of every other method by more than repeats differ, {measure}."));
+            sentences.push(format!("It is ahead of every other method by more than repeats differ, {measure}."));
         } else {
             let names = named(alike.iter().map(|m| m.label.as_str()), 6);
             let verb = if alike.len() == 1 { "is" } else { "are" };
-            said.push(format!(
+            sentences.push(format!(
                 "{names} {verb} not significantly different: the differences are within the spread over repeats."
             ));
-            said.extend(faster(best, &alike));
+            sentences.extend(faster(best, &alike));
         }
     }
-    said.push(format!(
+    sentences.push(format!(
         "This holds for cells hidden as here ({mechanism}). Where yours are missing for another reason, compare with the \
          `--mechanism` that resembles it."
     ));
-    said
+    sentences
 }
 
 /// The scores of each repeat, of numbers or else of levels.
@@ -119,20 +119,20 @@ fn mean(of: &Option<Repeats>) -> Option<f64> {
 /// The figures of the best method beside those of a simple one.
 fn beside(best: &Compared, simple: &Compared) -> Option<String> {
     let mut parts = Vec::new();
-    if let (Some(own), Some(typical)) = (mean(&best.mae), mean(&simple.mae)) {
-        let less = if typical > 0.0 { 100.0 * (1.0 - own / typical) } else { 0.0 };
+    if let (Some(own), Some(baseline)) = (mean(&best.mae), mean(&simple.mae)) {
+        let less = if baseline > 0.0 { 100.0 * (1.0 - own / baseline) } else { 0.0 };
         let than = if less >= 0.0 { format!("{less:.0} % below") } else { format!("{:.0} % above", -less) };
         parts.push(format!(
             "its mean absolute error is {:.3} of a column’s range, {than} that of “{}” ({:.3})",
-            own, simple.label, typical
+            own, simple.label, baseline
         ));
     }
-    if let (Some(own), Some(typical)) = (mean(&best.accuracy), mean(&simple.accuracy)) {
+    if let (Some(own), Some(baseline)) = (mean(&best.accuracy), mean(&simple.accuracy)) {
         parts.push(format!(
             "its accuracy on levels is {:.0} %, that of “{}” {:.0} %",
             100.0 * own,
             simple.label,
-            100.0 * typical
+            100.0 * baseline
         ));
     }
     let text = parts.join("; ");
@@ -167,13 +167,13 @@ mod tests {
         }
     }
 
-    fn said(methods: &[Compared]) -> String {
+    fn advised(methods: &[Compared]) -> String {
         advice(methods, "mcar, 30 %").join(" ")
     }
 
     #[test]
     fn a_clear_winner_is_recommended_with_its_figures() {
-        let text = said(&[method("mice", &[0.10, 0.11], 1.0), method("median", &[0.20, 0.22], 0.0)]);
+        let text = advised(&[method("mice", &[0.10, 0.11], 1.0), method("median", &[0.20, 0.22], 0.0)]);
         assert!(
             text.starts_with("Use “mice”. Its mean absolute error is 0.105 of a column’s range, 50 % below"),
             "{text}"
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn differences_within_the_spread_are_called_that() {
-        let text = said(&[
+        let text = advised(&[
             method("m3", &[0.10, 0.14], 60.0),
             method("knn", &[0.12, 0.13], 0.5),
             method("median", &[0.3, 0.3], 0.0),
@@ -195,21 +195,21 @@ mod tests {
     #[test]
     fn hidden_cells_that_are_the_same_for_both_make_small_differences_clear() {
         // Repeats differ by far more than the methods, but the second is farther off in every one of them.
-        let text = said(&[method("a", &[0.1, 0.5, 0.9], 0.0), method("b", &[0.12, 0.53, 0.92], 0.0)]);
+        let text = advised(&[method("a", &[0.1, 0.5, 0.9], 0.0), method("b", &[0.12, 0.53, 0.92], 0.0)]);
         assert!(text.contains("ahead of every other method"), "{text}");
     }
 
     #[test]
-    fn nothing_is_promised_where_nothing_was_learnt() {
-        let text = said(&[method("median", &[0.2, 0.2], 0.0), method("knn", &[0.3, 0.3], 0.0)]);
+    fn a_baseline_is_recommended_where_no_method_beats_it() {
+        let text = advised(&[method("median", &[0.2, 0.2], 0.0), method("knn", &[0.3, 0.3], 0.0)]);
         assert!(text.starts_with("Use “median”: no method that learns"), "{text}");
-        let text = said(&[method("knn", &[0.1, 0.3], 0.0), method("median", &[0.2, 0.25], 0.0)]);
+        let text = advised(&[method("knn", &[0.1, 0.3], 0.0), method("median", &[0.2, 0.25], 0.0)]);
         assert!(text.starts_with("No clear winner"), "{text}");
-        let text = said(&[method("knn", &[0.1], 0.0), method("median", &[0.2], 0.0)]);
+        let text = advised(&[method("knn", &[0.1], 0.0), method("median", &[0.2], 0.0)]);
         assert!(text.contains("single repeat") && text.contains("--repeats 5"), "{text}");
         let failed = Compared { error: Some("no".to_owned()), ..method("knn", &[0.1], 0.0) };
-        assert!(said(&[failed]).starts_with("No method filled"));
-        assert!(said(&[method("knn", &[0.1], 0.0)]).starts_with("Only “knn” took part"));
+        assert!(advised(&[failed]).starts_with("No method filled"));
+        assert!(advised(&[method("knn", &[0.1], 0.0)]).starts_with("Only “knn” took part"));
     }
 
     #[test]

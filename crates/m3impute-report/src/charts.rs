@@ -90,7 +90,7 @@ pub(crate) fn matrix(matrix: &Matrix, all_rows: usize, all_columns: usize) -> Ht
         svg.path(Paint::Class(class), &path);
     }
     let label = format!(
-        "Where cells are missing, over {} and {}. The table below says how many by column.",
+        "Where cells are missing, over {} and {}. The table below has the counts by column.",
         count(all_rows, "row"),
         count(all_columns, "column")
     );

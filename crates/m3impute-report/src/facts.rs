@@ -1,14 +1,14 @@
-//! What a page shows, as plain data: already counted, and bounded whatever the size of the table.
+//! The facts of a page, as plain data: already counted, and limited in size for any table.
 
 use m3impute_core::{ColumnScore, Kind};
 use m3impute_eval::Spread;
 
-/// What was done, with what, and what happened on the way.
+/// Method, settings, command and warnings of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// The table's name, usually that of its file.
     pub source: String,
-    /// What was done in one line: `m3, preset balanced, seed 0`.
+    /// Method and settings in one line: `m3, preset balanced, seed 0`.
     pub how: String,
     /// Settings by name, in the order in which they are shown.
     pub settings: Vec<(String, String)>,
@@ -33,26 +33,26 @@ pub struct Event {
     pub what: String,
 }
 
-/// What a report of a filling shows.
+/// The facts of an imputation report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImputeFacts {
-    /// What was done.
+    /// The run.
     pub work: Work,
-    /// What was missing.
+    /// The missing cells.
     pub missing: Missing,
     /// How many cells were filled.
     pub filled: usize,
-    /// What was put in, for the columns that are shown.
+    /// The imputed values of the columns that are shown.
     pub columns: Vec<Filled>,
     /// How many columns were filled, shown or not.
     pub filled_columns: usize,
     /// The validation errors on held-out cells, worst column first; empty where the method holds none out.
     pub scores: Vec<ColumnScore>,
-    /// The rows of which least is known, worst first; none where the method has no distributions.
+    /// The least certain rows, worst first; none where the method has no distributions.
     pub uncertain: Option<Vec<UncertainRow>>,
 }
 
-/// What was missing.
+/// The missing cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Missing {
     /// Rows of the table.
@@ -114,7 +114,7 @@ pub struct Pattern {
     pub rows: usize,
 }
 
-/// What was put into one column.
+/// The imputed values of one column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filled {
     /// Its name.
@@ -125,11 +125,11 @@ pub struct Filled {
     pub observed: usize,
     /// How many were filled.
     pub filled: usize,
-    /// How its values are spread.
+    /// The distribution of its values.
     pub shape: Shape,
 }
 
-/// How values are spread, observed beside filled.
+/// The distributions of observed and filled values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// Numbers: shares in bins of equal width.
@@ -153,16 +153,15 @@ pub struct Histogram {
     pub predicted: Option<Vec<f64>>,
     /// How many values lie outside of the bins.
     pub outside: usize,
-    /// The middle of the observed values.
+    /// The median of the observed values.
     pub observed_median: f64,
-    /// The middle of the filled ones.
+    /// The median of the filled ones.
     pub filled_median: f64,
-    /// Whether there are enough filled values for their shares to say something.
+    /// Whether there are enough filled values to draw their shares in bins.
     pub binned: bool,
-    /// Some of the filled cells with the interval that holds nine tenths of their probability, smallest first; all of
-    /// them where they are few.
+    /// Some of the filled cells with their 90 % intervals, smallest first; all of them where they are few.
     pub whiskers: Vec<Whisker>,
-    /// The middle of the widths of these intervals, over all filled cells.
+    /// The median width of these intervals, over all filled cells.
     pub width: Option<f64>,
 }
 
@@ -171,7 +170,7 @@ pub struct Histogram {
 pub struct Whisker {
     /// Where the interval begins.
     pub low: f64,
-    /// What was filled.
+    /// The filled value.
     pub point: f64,
     /// Where it ends.
     pub high: f64,
@@ -190,35 +189,35 @@ pub struct LevelShare {
     pub predicted: Option<f64>,
 }
 
-/// A row of which little is known.
+/// A row with large uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UncertainRow {
     /// Which row, counted from 1.
     pub row: usize,
     /// How many of its cells were filled.
     pub filled: usize,
-    /// How many cells' worth of it is not known: each filled cell counts from 0 (certain) to 1 (nothing is known of it
-    /// but how its column is spread).
-    pub unknown: f64,
+    /// The sum of the uncertainties of its filled cells, each from 0 (certain) to 1 (no better than the distribution of
+    /// its column).
+    pub uncertainty: f64,
     /// The least certain of its cells.
     pub cells: Vec<UncertainCell>,
 }
 
-/// A filled cell of which little is known.
+/// A filled cell with large uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UncertainCell {
     /// Its column.
     pub column: String,
-    /// What was filled, in words.
+    /// The filled value, as text.
     pub value: String,
-    /// How certain that is, in words: an interval or a probability.
-    pub sure: String,
+    /// Its interval or probability, as text.
+    pub certainty: String,
 }
 
-/// What a report of a comparison shows.
+/// The facts of a comparison report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvaluateFacts {
-    /// What was done.
+    /// The run.
     pub work: Work,
     /// Rows of the table.
     pub rows: usize,
@@ -226,7 +225,7 @@ pub struct EvaluateFacts {
     pub columns: usize,
     /// Hidden cells that are scored, in the first repeat.
     pub cells: usize,
-    /// The share of the known cells that is hidden.
+    /// The share of the observed cells that is hidden.
     pub rate: f64,
     /// How cells were hidden, in words.
     pub mechanism: String,
@@ -234,7 +233,7 @@ pub struct EvaluateFacts {
     pub repeats: usize,
     /// The methods, best first.
     pub methods: Vec<Compared>,
-    /// What to do, a sentence each.
+    /// Recommendations, a sentence each.
     pub advice: Vec<String>,
     /// Errors column by column, as many as are shown.
     pub by_column: Vec<ColumnCompared>,
@@ -245,7 +244,7 @@ pub struct EvaluateFacts {
 /// One method in a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compared {
-    /// What it is called.
+    /// Its name.
     pub label: String,
     /// Its preset.
     pub preset: String,
@@ -255,7 +254,7 @@ pub struct Compared {
     pub accuracy: Option<Repeats>,
     /// The seconds that filling took.
     pub seconds: Option<Repeats>,
-    /// The most memory that was in use.
+    /// Peak memory.
     pub peak_bytes: Option<u64>,
     /// Why it failed, where it did.
     pub error: Option<String>,
@@ -264,7 +263,7 @@ pub struct Compared {
 /// A figure over repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
-    /// The mean, and how far repeats are apart.
+    /// The mean and deviation over repeats.
     pub spread: Spread,
     /// Repeat by repeat.
     pub each: Vec<f64>,

@@ -127,7 +127,7 @@ macro_rules! html {
 }
 pub(crate) use html;
 
-/// A sentence in which names and commands stand between backticks, as the program says it on a terminal.
+/// A sentence in which names and commands are in backticks, as on the terminal.
 pub(crate) fn prose(text: &str) -> Html {
     let pieces: Vec<&str> = text.split('`').collect();
     let last = pieces.len() - 1;
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn names_in_sentences_are_set_apart() {
-        let said = |text| prose(text).into_string();
-        assert_eq!(said("column `<a>`: ok"), "column <code>&lt;a&gt;</code>: ok");
-        assert_eq!([said("one ` alone"), said("")], ["one ` alone", ""]);
+        let markup = |text| prose(text).into_string();
+        assert_eq!(markup("column `<a>`: ok"), "column <code>&lt;a&gt;</code>: ok");
+        assert_eq!([markup("one ` alone"), markup("")], ["one ` alone", ""]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reports as one HTML file: what was missing, what was put in, how far to trust it; or methods compared.
+//! Reports as one HTML file: missing cells, imputed values, validation errors, uncertainty; or a comparison of methods.
 //!
 //! Facts are counted from tables ([`Imputed`], [`Evaluated`]) and a page is made of facts. Facts have a bounded size
 //! whatever the table, so a page stays under one megabyte. A page loads nothing, and text of a table stays text. This

@@ -75,7 +75,7 @@ pub(crate) fn page(kind: &'static str, work: &Work, lead: Html, sections: Vec<Se
     .into_string()
 }
 
-/// Figures that one looks at first.
+/// The key figures at the top.
 pub(crate) fn tiles(tiles: &[(&str, String, String)]) -> Html {
     let tile = |(name, figure, aside): &(&str, String, String)| {
         let aside = (!aside.is_empty()).then(|| html!(" <small>{}</small>", aside));
@@ -89,12 +89,12 @@ pub(crate) fn scroll(label: &str, inside: Html) -> Html {
     html!("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">{}</div>\n", label, inside)
 }
 
-/// Something that this report does not know, and what to do about it.
-pub(crate) fn not_known(text: &str) -> Html {
+/// Something that this report does not have, and what to do about it.
+pub(crate) fn not_available(text: &str) -> Html {
     html!("<p class=\"none\">{}</p>\n", prose(text))
 }
 
-/// What was done, with what.
+/// The settings of the run.
 pub(crate) fn settings(work: &Work) -> Section {
     let line = |(name, value): &(String, String)| {
         html!("<dt>{}</dt><dd>{}</dd>\n", short(name, LONG), prose(&short(value, LONG)))

@@ -13,7 +13,7 @@ pub struct Svg {
 /// How a shape is painted.
 #[derive(Clone, Copy, Debug)]
 pub enum Paint<'a> {
-    /// As the style sheet of the page says of this class.
+    /// By a class of the page's style sheet.
     Class(&'a str),
     /// Filled with a colour.
     Fill(&'a str),
@@ -35,9 +35,9 @@ pub enum Anchor {
 /// How large a drawing is in a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fit {
-    /// As large as the style sheet says, in its own proportions.
+    /// Sized by the style sheet, in its own proportions.
     Scaled,
-    /// As large as the style sheet says, in any proportions.
+    /// Sized by the style sheet, in any proportions.
     Stretched,
     /// A pixel for each unit.
     Natural,
@@ -85,7 +85,7 @@ impl Svg {
 
     /// A rectangle with a title, which is read out, and shown under the pointer.
     pub fn titled_rect(&mut self, paint: Paint<'_>, (x, y): (f64, f64), (width, height): (f64, f64), title: &str) {
-        // Zero is what is meant where nothing is said, and a page may have thousands of these.
+        // Zero is the default, and a page may have thousands of these.
         let (left, top) = ((x != 0.0).then(|| html!(" x=\"{}\"", x)), (y != 0.0).then(|| html!(" y=\"{}\"", y)));
         let paint = paint.attributes();
         self.shapes += html!("<rect {}{}{} width=\"{}\" height=\"{}\"", paint, left, top, width, height);

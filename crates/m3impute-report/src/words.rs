@@ -1,4 +1,4 @@
-//! How numbers are written for people. The command line writes them in the same way.
+//! Formatting of numbers for reports and the command line.
 
 use m3impute_core::{ColumnScore, Kind, Measure};
 
@@ -39,7 +39,7 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
-/// Three figures that count.
+/// Three significant figures.
 pub fn figures(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -85,7 +85,7 @@ pub(crate) fn value(kind: Kind, value: f64) -> String {
         Kind::Datetime => timestamp(value),
         Kind::Integer => format!("{value:.0}"),
         _ => {
-            // Four figures, without zeros that say nothing.
+            // Four significant figures, without trailing zeros.
             let magnitude = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
             if !(-5.0..=9.0).contains(&magnitude) {
                 return format!("{value:.3e}");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_said_as_their_columns_hold_them() {
+    fn values_are_written_by_the_kind_of_their_column() {
         assert_eq!(value(Kind::Integer, 1234.0), "1234");
         assert_eq!([value(Kind::Continuous, 44.5), value(Kind::Continuous, 0.1)], ["44.5", "0.1"]);
         assert_eq!([value(Kind::Continuous, 1e-9), value(Kind::Continuous, 12_345.6)], ["1.000e-9", "12346"]);

@@ -92,6 +92,6 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
     let page = facts.page();
     assert!(page.len() < 1_000_000, "{}", page.len());
     assert!(page.len() > 200_000, "{}: is it as long as it can be?", page.len());
-    assert!(page.contains("1,080 more are not shown here"), "what is cut is said");
+    assert!(page.contains("1,080 more are not shown here"), "the number of rows that are cut is shown");
     assert!(!page.contains("\"\"\"\"\""), "every one is escaped");
 }

@@ -3,7 +3,7 @@
 use crate::m3::M3Params;
 use m3impute_gnn::network::{Shape, Training};
 
-/// A table with fewer observed cells is an example that somebody types: the answer comes at once.
+/// A table with fewer observed cells is a typed example: it takes about a second.
 const TINY: usize = 200;
 /// A table with fewer observed cells is small.
 const SMALL: usize = 4200;
@@ -13,11 +13,11 @@ const BATCH_CELLS: usize = 32 * 1024;
 const FLOPS: f64 = 2e8;
 /// Wider tables get no layers above the base models: a layer costs in proportion to the square of their columns.
 const MOST_COLUMNS: usize = 100;
-/// Observed cells a column from which on two folds tell enough for the layers above.
+/// Observed cells per column from which on two folds are enough to validate the layers above.
 const MANY_ROWS: usize = 3000;
-/// Values that one tree a column may look at, in all folds and for the model: with more, there are fewer trees.
+/// Values that one tree per column may read, in all folds and for the model: with more, there are fewer trees.
 const TREE_WORK: f64 = 8e6;
-/// Trees of a forest, however much they have to look at.
+/// Trees of a forest, at least.
 const LEAST_TREES: usize = 10;
 /// Rows that column members see in a fold, at most. With far fewer than for the model they would get too little weight.
 const FOLD_ROWS: usize = 8000;
@@ -31,7 +31,7 @@ const FINAL_CELLS: usize = 24_000_000;
 pub const GROUPS: usize = 24;
 /// Columns that a tree tries for a cut, at most.
 pub const MOST_TRIED: usize = 20;
-/// Rows that a kernel regression is learnt from, at most: it bends little.
+/// Rows that a kernel regression is fitted to, at most: it is a smooth function.
 pub const KERNEL_ROWS: usize = 5000;
 /// Landmarks of a kernel regression: more cost more and were no better.
 pub const KERNEL_LANDMARKS: usize = 100;
@@ -46,11 +46,11 @@ pub struct Budget {
     pub folds: usize,
     /// How each network is trained.
     pub training: Training,
-    /// Whether there are cells enough for mixtures and for looking for a factorial design.
+    /// Whether there are enough cells for mixtures and for the factorial design.
     pub is_enough_for_mixtures: bool,
     /// How many layers of column members follow that all learn from the same completed rows.
     pub layers: usize,
-    /// How many chained sweeps follow them, in which each column sees what those before it predicted.
+    /// How many chained sweeps follow them, in which each column sees the predictions of those before it.
     pub sweeps: usize,
     /// In how many of the folds the members other than networks are tried.
     pub tried_folds: usize,
@@ -63,16 +63,16 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What is done for a table with so many columns and observed cells.
+    /// The budget of a table with this number of columns and observed cells.
     pub fn of(params: &M3Params, m: usize, cells: usize) -> Budget {
-        // A small table cannot feed a wide network.
+        // A small table does not support a wide network.
         let roomy = (2.0 * (cells as f64).sqrt()) as usize;
         let width = params.width.min(roomy.next_multiple_of(8).max(16));
         let batch = params.batch.min((BATCH_CELLS / m).max(16));
-        // Networks of a small table cost little and differ much: more of them are steadier.
+        // Networks of a small table are cheap and vary much: averaging more of them reduces the variance.
         let folds = if cells < TINY { params.folds.min(2) } else { params.folds * (SMALL / cells).clamp(1, 4) };
         let shape = Shape { width, layers: params.layers, pairwise: params.pairwise };
-        // Arithmetic in proportion to what was asked for: the presets differ in width and number.
+        // Arithmetic in proportion to the parameters: the presets differ in width and number of networks.
         let budget = FLOPS * (params.width * params.width * params.folds) as f64;
         let affordable = budget / (step_flops(m, batch, shape) * folds as f64);
         let steps = params.steps.min(affordable as usize).min((cells / 2).max(40)).max(1);
@@ -96,11 +96,11 @@ impl Budget {
         let copies = m * m.min(GROUPS);
         let fold_rows = FOLD_ROWS.min(FOLD_CELLS / copies);
         let final_rows = FINAL_ROWS.min(FINAL_CELLS / copies);
-        // Values that one tree a column looks at, in all folds and for the model.
+        // Values that one tree per column reads, in all folds and for the model.
         let n = cells / m;
         let looks = |rows: usize| (rows * m * m.min(2 * MOST_TRIED)) as f64;
         let work = |tried: usize| tried as f64 * looks(n.min(fold_rows)) + looks(n.min(final_rows));
-        // Held-out cells of many rows tell enough in two folds; those of a wide table have to.
+        // Many rows have enough held-out cells in two folds; wide tables have to do with two.
         let tried_folds = if n > MANY_ROWS || work(folds) > TREE_WORK { folds.min(2) } else { folds };
         let trees = match TREE_WORK / work(tried_folds) {
             _ if cells < TINY => params.trees.min(20),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_that_somebody_types_is_answered_with_little_effort() {
+    fn a_tiny_table_gets_little_work() {
         let budget = Budget::of(&M3Params::of_preset("best"), 3, 100);
         assert_eq!((budget.folds, budget.trees, budget.sweeps, budget.is_enough_for_mixtures), (2, 20, 0, false));
     }

@@ -1,5 +1,5 @@
-//! Split-conformal calibration: how predictions become distributions that hold what they say, from out-of-fold
-//! predictions and truth alone.
+//! Split-conformal calibration: turns predictions into distributions with the nominal coverage, from out-of-fold
+//! predictions and the truth.
 
 use m3impute_core::distributions::{QUANTILE_LEVELS, around_median};
 use m3impute_learners::Response;
@@ -12,7 +12,7 @@ const NORMAL: [f32; QUANTILE_LEVELS.len()] = [
     -2.576, -1.96, -1.645, -1.282, -1.036, -0.842, -0.674, -0.524, -0.385, -0.253, 0.0, 0.253, 0.385, 0.524, 0.674,
     0.842, 1.036, 1.282, 1.645, 1.96, 2.576,
 ];
-/// The share of probability by which probabilities are calibrated.
+/// The nominal coverage at which probabilities are calibrated.
 const CALIBRATED: f64 = 0.9;
 
 /// How a prediction becomes a distribution.
@@ -25,7 +25,7 @@ pub enum Calibration {
         /// A spread is at least this much.
         least: f32,
     },
-    /// Probabilities: so much of them is shrunk to the prior, the shares of the classes in the column.
+    /// Probabilities: they are shrunk towards the prior, the shares of the classes in the column.
     Shrinkage {
         /// How much.
         share: f32,
@@ -35,21 +35,21 @@ pub enum Calibration {
 }
 
 impl Calibration {
-    /// From what was predicted of held-out cells, and the truth.
+    /// From predictions of held-out cells, and the truth.
     pub fn of(response: &Response, predicted: &[f32], truth: &[f32], prior: &[f32]) -> Calibration {
         let cells = || predicted.chunks_exact(response.width()).zip(truth);
         if *response != Response::Number {
-            // The least shrinkage with which the middle of the probability holds as many cells as it says.
-            let is_honest = |shrinkage: f32| {
+            // The least shrinkage with which the central regions cover as many cells as their probability claims.
+            let has_coverage = |shrinkage: f32| {
                 let mut balance = 0.0;
                 for (o, t) in cells() {
-                    let middle = middle(response, &shrunk(o, prior, shrinkage), *t);
-                    balance += f64::from(u8::from(middle.holds)) - middle.share;
+                    let region = central(response, &shrunk(o, prior, shrinkage), *t);
+                    balance += f64::from(u8::from(region.covers)) - region.share;
                 }
                 balance >= -1e-3
             };
             let choices = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4];
-            let shrinkage = choices.into_iter().find(|&s| is_honest(s)).unwrap_or(0.5);
+            let shrinkage = choices.into_iter().find(|&s| has_coverage(s)).unwrap_or(0.5);
             let share = if truth.is_empty() { 0.1 } else { shrinkage };
             return Calibration::Shrinkage { share, prior: prior.to_vec() };
         }
@@ -62,7 +62,7 @@ impl Calibration {
         }
         residuals.sort_by(f32::total_cmp);
         let n = residuals.len();
-        // One more than the cells there are: the next one may lie outside of all of them.
+        // Ranks among n + 1 values, as a new residual may lie outside of all others.
         let at = |level: f64| {
             let place = level * (n + 1) as f64;
             let place = if level < 0.5 { place.floor() } else { place.ceil() };
@@ -97,31 +97,31 @@ pub fn shrunk(probabilities: &[f32], prior: &[f32], shrinkage: f32) -> Vec<f32> 
     probabilities.iter().zip(prior).map(|(p, prior)| (1.0 - shrinkage) * p + shrinkage * prior).collect()
 }
 
-/// The middle [`CALIBRATED`] of a distribution, about.
-struct Middle {
-    /// Whether the truth lies in it.
-    holds: bool,
-    /// The probability that it has.
+/// The central region of a distribution, with a probability of about [`CALIBRATED`].
+struct Central {
+    /// Whether it covers the truth.
+    covers: bool,
+    /// Its probability.
     share: f64,
 }
 
-/// The middle of the probability or, for levels, the likeliest that hold it.
-fn middle(response: &Response, shares: &[f32], truth: f32) -> Middle {
-    let answer = response.class_of(truth);
+/// The values around the median or, for levels, the most probable ones.
+fn central(response: &Response, shares: &[f32], truth: f32) -> Central {
+    let class = response.class_of(truth);
     if response.is_number() {
         let run = around_median(shares, CALIBRATED);
         let share = shares[run.clone()].iter().map(|s| f64::from(*s)).sum();
-        return Middle { holds: answer.is_some_and(|a| run.contains(&a)), share };
+        return Central { covers: class.is_some_and(|c| run.contains(&c)), share };
     }
-    let mut likeliest: Vec<f32> = shares.to_vec();
-    likeliest.sort_by(|a, b| b.total_cmp(a));
+    let mut sorted: Vec<f32> = shares.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
     let mut share = 0.0;
-    let enough = likeliest.iter().position(|&s| {
+    let enough = sorted.iter().position(|&s| {
         share += f64::from(s);
         share >= CALIBRATED
     });
-    let least = enough.map_or(likeliest.last(), |place| likeliest.get(place)).copied().unwrap_or(0.0);
-    Middle { holds: answer.is_some_and(|a| shares[a] >= least), share }
+    let least = enough.map_or(sorted.last(), |place| sorted.get(place)).copied().unwrap_or(0.0);
+    Central { covers: class.is_some_and(|c| shares[c] >= least), share }
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_that_are_too_sure_are_shrunk_until_they_hold_what_they_say() {
+    fn overconfident_probabilities_are_shrunk_until_they_have_their_coverage() {
         let truth: Vec<f32> = (0..100).map(|i| f32::from(u8::from(i < 70))).collect();
         // Sure of 1, which is true seven times in ten. From a half on both values, 1.0, are nearer to 0.9 than 0.75.
         let response = Response::Values(vec![0.0, 1.0]);

@@ -6,19 +6,19 @@ use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
 
-/// Categories with more levels know the most frequent ones by name; the others are one.
+/// Categories with more levels keep the most frequent ones; the others are rare levels, which share one code.
 const MOST_LEVELS: usize = 64;
 /// A number with at most so many values ...
 const FEW: usize = 64;
 /// ... each of which occurs so often on average, is predicted by the probability of each.
 const FEW_EACH: usize = 6;
 
-/// What is known of the columns.
+/// The responses and levels of the columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Columns {
     /// What is predicted of each, `[m]`.
     pub responses: Vec<Response>,
-    /// The levels known by name, by their codes, the most frequent first; empty for numbers, `[m]`.
+    /// The codes of the frequent levels, the most frequent first; empty for numbers, `[m]`.
     levels: Vec<Vec<u32>>,
 }
 
@@ -29,9 +29,9 @@ impl Columns {
         for (f, feature) in data.features.iter().enumerate() {
             let values = data.observed_values(f);
             if let Meaning::Category(count) = feature.meaning {
-                let known = most_frequent(&values, count);
-                responses.push(Response::Levels(known.len()));
-                levels.push(known);
+                let frequent = most_frequent(&values, count);
+                responses.push(Response::Levels(frequent.len()));
+                levels.push(frequent);
             } else {
                 responses.push(response_of(values.iter().map(|&v| v as f32).collect()));
                 levels.push(Vec::new());
@@ -55,13 +55,13 @@ impl Columns {
         self.responses.len()
     }
 
-    /// How many codes trees see of each column: one more than there are known levels; 0 for numbers.
+    /// How many codes trees see of each column: one more than the frequent levels; 0 for numbers.
     pub fn tree_levels(&self) -> Vec<usize> {
         self.levels.iter().map(|levels| if levels.is_empty() { 0 } else { levels.len() + 1 }).collect()
     }
 
-    /// How many levels of each column are known by name.
-    pub fn known_levels(&self) -> Vec<usize> {
+    /// How many frequent levels each column has.
+    pub fn frequent_levels(&self) -> Vec<usize> {
         self.levels.iter().map(Vec::len).collect()
     }
 
@@ -99,18 +99,19 @@ impl Columns {
         }
         for (f, (response, levels)) in self.responses.iter().zip(&self.levels).enumerate() {
             let fits = match (response, meanings[f]) {
-                (Response::Levels(known), Meaning::Category(count)) => {
-                    (1..=MOST_LEVELS).contains(known) && levels.len() == *known && levels.iter().all(|&l| l < count)
+                (Response::Levels(frequent), Meaning::Category(count)) => {
+                    let are_codes = levels.len() == *frequent && levels.iter().all(|&l| l < count);
+                    (1..=MOST_LEVELS).contains(frequent) && are_codes
                 }
                 (Response::Values(values), Meaning::Number) => {
-                    let rising = values.iter().all(|v| v.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
-                    (1..=FEW).contains(&values.len()) && rising && levels.is_empty()
+                    let increasing = values.iter().all(|v| v.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
+                    (1..=FEW).contains(&values.len()) && increasing && levels.is_empty()
                 }
                 (Response::Number, Meaning::Number) => levels.is_empty(),
                 _ => false,
             };
             if !fits {
-                return Err(Error::damaged(format!("what is known of feature {f}")));
+                return Err(Error::damaged(format!("the response or the levels of feature {f}")));
             }
         }
         Ok(())
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rarest_levels_share_a_place() {
+    fn the_rarest_levels_share_a_code() {
         let values: Vec<f64> = (0..200).map(|i| if i < 100 { 7.0 } else { f64::from(i) }).collect();
         let levels = most_frequent(&values, 200);
         assert_eq!((levels[0], levels.len()), (7, MOST_LEVELS));

@@ -5,8 +5,8 @@ use crate::budget::Budget;
 use crate::calibrate::Calibration;
 use crate::columns::Columns;
 use crate::folds::{Fold, folds};
-use crate::layers::{CompletedFold, Layer, OfColumn, Order, fit_column, groups_of, put, without_group};
-use crate::members::{Asked, Context, FittedRowMember, Members, Predicted, Refit};
+use crate::layers::{CompletedFold, Layer, OfColumn, Order, fill_column, fit_column, groups_of, without_group};
+use crate::members::{Context, FittedRowMember, Members, Predicted, Refit, Request};
 use crate::model::{BASELINE, Candidate, ColumnEnsemble, StackModel, Validation, candidates};
 use crate::predictions::{OutOfFold, gain_in_errors, loss, mean_and_error};
 use crate::select::select;
@@ -15,19 +15,19 @@ use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
 use std::time::{Duration, Instant};
 
-/// The share of what is left of a limited time that a member which builds on another may take.
+/// The share of the remaining time that a member which builds on another may take.
 const DEPENDENT_SHARE: f64 = 0.1;
-/// The share of what is left after the row members that completing the folds may take.
+/// The share of the time remaining after the row members that completing the folds may take.
 const COMPLETING_SHARE: f64 = 0.5;
-/// The share of what is then left that is kept for predicting the missing cells.
+/// The share of the time remaining after that which is reserved for predicting the missing cells.
 const PREDICTING_SHARE: f64 = 0.25;
 
-/// A row member that was fitted: to each fold that is tried, and to all observed cells.
+/// A row member fitted to each validation fold, and to all observed cells.
 #[derive(Debug, Default)]
 struct FittedRows {
     folds: Vec<Option<Box<dyn FittedRowMember>>>,
     all: Option<Box<dyn FittedRowMember>>,
-    /// What the member that it needs predicts in each fold.
+    /// The predictions of the member that it needs, for each fold.
     needed: Vec<Predicted>,
 }
 
@@ -46,7 +46,7 @@ struct Fitting<'a> {
     context: Context<'a>,
     /// All folds.
     folds: Vec<Fold>,
-    /// Those on which all members are tried, perhaps of fewer rows.
+    /// Those on which all members are validated, perhaps with fewer rows.
     tried: Vec<Fold>,
     /// The row members so far.
     rows: Vec<FittedRows>,
@@ -95,7 +95,7 @@ pub fn fit(
 }
 
 impl Fitting<'_> {
-    /// Fits a row member to the folds, and to all cells unless it needs another, which is done when it has weight.
+    /// Fits a row member to the folds and to all cells; one that needs another is fitted to all cells once it has weight.
     fn fit_row_member(&mut self, k: usize) -> Result<Option<FittedRows>> {
         let (member, run) = (self.members.rows[k], self.context.run);
         let is_late = member.refit() == Refit::All && run.is_spent();
@@ -129,7 +129,7 @@ impl Fitting<'_> {
         }))
     }
 
-    /// What a member predicts in each fold of the missing cells of columns with probabilities; none if there is no time.
+    /// The predictions of a member for the missing cells of columns with classes, in each fold; none if time is short.
     fn predictions_of(&self, name: &str) -> Result<Option<Vec<Predicted>>> {
         let run = self.context.run;
         let kept = run.time_left().map(|left| left.mul_f64(1.0 - DEPENDENT_SHARE));
@@ -147,7 +147,7 @@ impl Fitting<'_> {
     fn predict_classes(&self, fitted: &dyn FittedRowMember, grid: &Grid) -> Result<Predicted> {
         let has_classes = |at: usize| self.context.columns.responses[at % grid.m] != Response::Number;
         let cells: Vec<bool> = (0..grid.observed.len()).map(|at| !grid.observed[at] && has_classes(at)).collect();
-        fitted.predict(&Asked { grid, cells: &cells, needed: None }, self.context.run)
+        fitted.predict(&Request { grid, cells: &cells, needed: None }, self.context.run)
     }
 
     /// Adds the out-of-fold predictions of a row member; none where it was not fitted.
@@ -159,8 +159,8 @@ impl Fitting<'_> {
         let fitted = fitted.unwrap_or_default();
         for (which, fold) in self.tried.iter().enumerate() {
             let Some(model) = fitted.of(Some(which)) else { continue };
-            let asked = Asked { grid: &fold.grid, cells: &fold.held, needed: fitted.needed.get(which) };
-            for (output, of_columns) in model.predict(&asked, self.context.run)?.into_iter().enumerate() {
+            let request = Request { grid: &fold.grid, cells: &fold.held, needed: fitted.needed.get(which) };
+            for (output, of_columns) in model.predict(&request, self.context.run)?.into_iter().enumerate() {
                 for (cells, predicted) in self.cells.iter_mut().zip(of_columns) {
                     cells.predictions[first + output].extend(predicted);
                 }
@@ -172,7 +172,7 @@ impl Fitting<'_> {
             for (f, c) in (0..m).flat_map(|f| (first..first + outputs).map(move |c| (f, c))) {
                 let (cells, response) = (&mut self.cells[f], &self.context.columns.responses[f]);
                 let losses = |c: usize| cells.measured(response, &cells.predictions[c], loss);
-                // What is not surely better than what it builds on is left out.
+                // It is no candidate unless it beats the member it builds on by a standard error.
                 if other.is_none_or(|other| gain_in_errors(&losses(other), &losses(c)) <= 1.0) {
                     cells.predictions[c].clear();
                 }
@@ -182,7 +182,7 @@ impl Fitting<'_> {
         Ok(())
     }
 
-    /// The candidate that makes the initial imputation of each column: the one with the least loss.
+    /// The candidate for the initial imputation of each column: the one with the smallest loss.
     fn initial(&self) -> Vec<usize> {
         let all = candidates(&self.members, 0);
         let factor = |c: usize| match all[c] {
@@ -215,16 +215,16 @@ impl Fitting<'_> {
             let cells: Vec<bool> =
                 grid.observed.iter().enumerate().map(|(at, o)| !o && source(at % m).0 == member).collect();
             let Some(fitted) = fitted.of(fold).filter(|_| cells.contains(&true)) else { continue };
-            let predicted = fitted.predict(&Asked { grid, cells: &cells, needed: None }, run)?;
+            let predicted = fitted.predict(&Request { grid, cells: &cells, needed: None }, run)?;
             for f in (0..m).filter(|&f| source(f).0 == member) {
                 let rows = grid.rows_where(f, |at| cells[at]);
-                put(&mut z, f, &responses[f], m, &rows, &predicted[source(f).1][f]);
+                fill_column(&mut z, f, &responses[f], m, &rows, &predicted[source(f).1][f]);
             }
         }
         Ok(z)
     }
 
-    /// Completes a fold in every way that column members need; none if no more than `kept` is left of a limited time.
+    /// Completes a fold, and its copies without each group of columns; none if no more than `kept` of the time remains.
     fn completed(
         &self,
         initial: &[usize],
@@ -274,11 +274,11 @@ impl Fitting<'_> {
         let reserve = run.time_left().map(|t| t.mul_f64(PREDICTING_SHARE));
         // The candidate that completes the rows of each column so far.
         let mut sources = initial.to_vec();
-        let (mut layers, mut settled) = (Vec::new(), None);
+        let (mut layers, mut converged) = (Vec::new(), None);
         let most = budget.layers + budget.sweeps;
         for number in 0..most {
             let order = if number < budget.layers { Order::Parallel } else { Order::Chained };
-            if settled == Some(order) {
+            if converged == Some(order) {
                 continue;
             }
             let Some(layer) = self.fit_layer(order, layers.len(), &mut all, &mut sources, reserve)? else {
@@ -287,7 +287,7 @@ impl Fitting<'_> {
             };
             // Without a better prediction the next layer would learn from the same rows.
             if layer.sources.iter().all(Option::is_none) {
-                settled = Some(order);
+                converged = Some(order);
             }
             layers.push(layer);
         }
@@ -295,7 +295,7 @@ impl Fitting<'_> {
     }
 
     /// Fits a layer to every completed fold, adds its out-of-fold predictions, and completes the folds with the best of
-    /// them. Returns the layer of all cells; none if the time was spent.
+    /// them. Returns the layer of all cells; none if the time limit is reached.
     fn fit_layer(
         &mut self,
         order: Order,
@@ -345,7 +345,7 @@ impl Fitting<'_> {
                 let rows = grid.rows_where(f, |at| !grid.observed[at]);
                 if let Some(learner) = &learners[f][which] {
                     let predicted = learner.predict_distribution(&completed.plain, &rows, run)?;
-                    put(&mut completed.plain, f, response, m, &rows, &predicted);
+                    fill_column(&mut completed.plain, f, response, m, &rows, &predicted);
                 }
             }
         }
@@ -361,7 +361,7 @@ impl Fitting<'_> {
         Ok(last)
     }
 
-    /// Selects, calibrates, lets go of what has no weight, and fits what was put off until it has some.
+    /// Selects, calibrates, prunes members without weight, and fits those to all cells that had to wait for their weight.
     #[allow(clippy::type_complexity)]
     fn finish(
         mut self,
@@ -415,7 +415,7 @@ impl Fitting<'_> {
         Ok((rows, self.members, ensembles, self.notes))
     }
 
-    /// The weights of a column with too few held-out cells to select by: what members ask for, the rest to the first.
+    /// The fixed weights of a column with too few held-out cells to select by; the rest goes to the first with weight.
     fn unproven_weights(&self, f: usize, layers: &[Layer], all: &[Candidate]) -> Vec<f32> {
         let last = layers.len().checked_sub(1);
         let weight = |candidate: &Candidate| match *candidate {
@@ -437,7 +437,8 @@ impl Fitting<'_> {
     }
 }
 
-/// Completes a fold with what a layer predicts; its copies without groups of columns only where the next layer needs them.
+/// Completes a fold with the predictions of a layer; its copies without groups of columns only if the next layer needs
+/// them.
 fn complete_with(
     layer: &Layer,
     completed: &mut CompletedFold,
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_learnt_is_learnt_and_validation_errors_say_so() {
+    fn predictable_columns_are_predicted_and_validation_errors_show_it() {
         let run = Run::new(0, 2).unwrap();
         let (model, grid) = fitted(MEMBERS, crate::members::names(), &run);
         for (f, ColumnEnsemble { validation, .. }) in model.ensembles.iter().enumerate() {
@@ -519,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn members_without_weight_are_pruned_unless_what_comes_after_sees_them() {
+    fn members_without_weight_are_pruned_unless_later_layers_use_them() {
         let run = Run::new(0, 1).unwrap();
         let (model, _) = fitted(MEMBERS, crate::members::names(), &run);
         let all = model.candidates();
@@ -539,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_predicted_by_itself() {
+    fn rows_are_predicted_independently() {
         let run = Run::new(0, 1).unwrap();
         let (model, grid) = fitted(MEMBERS, crate::members::names(), &run);
         let all = model.predict(&grid, &run).unwrap();
@@ -575,7 +576,7 @@ mod tests {
         }
     }
 
-    /// A member of rows that knows the truth of the table above: the second column follows from the first.
+    /// A member of rows that uses the truth of the table above: the second column follows from the first.
     #[derive(Debug)]
     struct Oracle;
 
@@ -595,12 +596,12 @@ mod tests {
     }
 
     impl FittedRowMember for Oracle {
-        fn predict(&self, asked: &Asked<'_>, _: &Run) -> Result<Predicted> {
-            let Asked { grid, cells, .. } = *asked;
+        fn predict(&self, request: &Request<'_>, _: &Run) -> Result<Predicted> {
+            let Request { grid, cells, .. } = *request;
             let of = |i: u32| {
                 let first = i as usize * 3;
-                let known = if grid.observed[first] { grid.x[first] } else { 0.5 };
-                [known * 0.8 + 0.1, 0.01]
+                let value = if grid.observed[first] { grid.x[first] } else { 0.5 };
+                [value * 0.8 + 0.1, 0.01]
             };
             let second = grid.rows_where(1, |at| cells[at]).into_iter().flat_map(of).collect();
             Ok(vec![vec![Vec::new(), second, Vec::new()]])
@@ -622,7 +623,7 @@ mod tests {
             let all = model.candidates().into_iter().zip(&model.ensembles[f].weights);
             all.filter(|(c, _)| model.name(*c) == name).map(|(_, weight)| weight).sum()
         };
-        // The first column is learnt from its double by the nearest rows; of the second the oracle knows most.
+        // The nearest rows predict the first column from its double; the oracle predicts the second.
         assert!(weight(0, "nearest") > 0.5 && weight(1, "oracle") > 0.0, "{:?}", model.ensembles);
         let validation = &model.ensembles[1].validation;
         assert!(validation.ensemble < 0.5 * validation.candidates[BASELINE].unwrap(), "{validation:?}");

@@ -1,4 +1,4 @@
-//! The folds of the stack: observed cells that some models do not see.
+//! The folds of the stack: tables in which some observed cells are held out.
 
 use m3impute_core::{Run, heldout, sample_rows};
 use m3impute_gnn::network::{Grid, select_rows};
@@ -21,7 +21,7 @@ impl Fold {
         Fold { grid, held: Vec::new() }
     }
 
-    /// At most so many of its rows.
+    /// A sample of at most `most` of its rows.
     pub fn sample(&self, most: usize, run: &Run, index: u64) -> Fold {
         let rows = sample_rows(self.grid.n, most, &mut run.rng("rows of column members", index));
         let held = if self.held.is_empty() { Vec::new() } else { select_rows(&self.held, &rows, self.grid.m) };
@@ -35,7 +35,7 @@ impl Fold {
     }
 }
 
-/// A table in so many folds.
+/// Folds of a table, each with [`HELD_OUT`] of its observed cells held out.
 pub fn folds(grid: &Grid, count: usize, run: &Run) -> Vec<Fold> {
     let held = heldout::folds(&grid.observed, grid.m, count, HELD_OUT, &mut run.rng("held out", 0));
     let without = |held: Vec<bool>| {

@@ -1,11 +1,11 @@
 //! The layers above the base models: column members that learn from completed rows.
 //!
-//! A member of column `f` sees rows in which every missing cell is filled, and should see them in learning as it will meet
-//! them: filled *without knowing the cell of `f`*. So in the first layers it learns from completions in which column `f`
-//! was hidden from whatever filled the rest. What one layer predicts may complete the rows for the next.
+//! A member of column `f` predicts from rows whose missing cells were filled *without the cell of `f`*, so it should be
+//! fitted to such rows, too. In the parallel layers it is fitted to rows that were completed with column `f` hidden. The
+//! predictions of one layer may complete the rows for the next.
 //!
-//! In the chained sweeps that follow, a member learns from rows as they stand, and what it predicts is what the next column
-//! sees (as in missForest). That is less careful, and more accurate where columns are closely related.
+//! In the chained sweeps that follow, a member is fitted to the rows as they are, and its predictions are what the next
+//! column sees (as in missForest). That is less careful, and more accurate where columns are closely related.
 
 use crate::budget::GROUPS;
 use crate::columns::Columns;
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A column with fewer observed values is not learnt.
+/// No member is fitted to a column with fewer observed values.
 const MIN_ROWS: usize = 5;
 
 /// How the columns of a layer follow each other.
@@ -28,11 +28,11 @@ const MIN_ROWS: usize = 5;
 pub enum Order {
     /// All learn and predict from the same completed rows.
     Parallel,
-    /// Each sees what those before it have predicted.
+    /// Each sees the predictions of those before it.
     Chained,
 }
 
-/// The fitted members of one column, in the order of the members; none where there is nothing learnt.
+/// The fitted members of one column, in the order of the members; none where one was not fitted.
 pub type OfColumn = Vec<Option<Box<dyn FittedLearner>>>;
 
 /// A layer of column members.
@@ -42,7 +42,7 @@ pub struct Layer {
     pub order: Order,
     /// The members of each column, `[m]`.
     pub learners: Vec<OfColumn>,
-    /// Which member's predictions complete the rows for what comes after; none where those of before stay, `[m]`.
+    /// The member whose predictions complete the rows for later layers; none where earlier ones stay, `[m]`.
     pub sources: Vec<Option<usize>>,
 }
 
@@ -93,8 +93,8 @@ pub fn fit_column(
     context: Context<'_>,
 ) -> Result<OfColumn> {
     let (m, response) = (grid.m, &context.columns.responses[f]);
-    let is_known = |x: f32| *response == Response::Number || response.class_of(x).is_some();
-    let rows = grid.rows_where(f, |at| grid.observed[at] && is_known(grid.x[at]));
+    let has_class = |x: f32| *response == Response::Number || response.class_of(x).is_some();
+    let rows = grid.rows_where(f, |at| grid.observed[at] && has_class(grid.x[at]));
     if rows.len() < MIN_ROWS || m < 2 {
         return Ok(members.iter().map(|_| None).collect());
     }
@@ -110,8 +110,8 @@ pub fn fit_column(
 }
 
 impl Layer {
-    /// Predicts the open cells of completed rows `z` anew, `rows` for each column, and completes `z` with them. `each` is
-    /// told what those members predict that `wanted` names, by column and place.
+    /// Predicts the missing cells of completed rows `z`, `rows` for each column, and completes `z` with them. `each` gets
+    /// the predictions of the members with weight, by column and member.
     ///
     /// # Errors
     /// When the run is cancelled.
@@ -120,7 +120,7 @@ impl Layer {
         z: &mut [f32],
         columns: &Columns,
         rows: &[Vec<u32>],
-        wanted: impl Fn(usize, usize) -> bool,
+        has_weight: impl Fn(usize, usize) -> bool,
         run: &Run,
         mut each: impl FnMut(usize, usize, &[f32]),
     ) -> Result<()> {
@@ -128,24 +128,24 @@ impl Layer {
         for (f, response) in columns.responses.iter().enumerate() {
             for (which, learner) in self.learners[f].iter().enumerate() {
                 let is_source = self.sources[f] == Some(which);
-                if !is_source && !wanted(f, which) {
+                if !is_source && !has_weight(f, which) {
                     continue;
                 }
                 let seen = before.as_deref().unwrap_or(z);
                 let Some(learner) = learner else { continue };
                 let predicted = learner.predict_distribution(seen, &rows[f], run)?;
-                if wanted(f, which) {
+                if has_weight(f, which) {
                     each(f, which, &predicted);
                 }
                 if is_source {
-                    put(z, f, response, columns.len(), &rows[f], &predicted);
+                    fill_column(z, f, response, columns.len(), &rows[f], &predicted);
                 }
             }
         }
         Ok(())
     }
 
-    /// Lets go of members without weight, unless what comes after sees what they predict. Says whether any has weight.
+    /// Removes members without weight, unless later layers use their predictions. Returns whether any has weight.
     pub fn prune(&mut self, is_seen: bool, has_weight: impl Fn(usize, usize) -> bool) -> bool {
         let all = |f: usize| 0..self.learners[f].len();
         let is_used = (0..self.learners.len()).any(|f| all(f).any(|which| has_weight(f, which)));
@@ -164,14 +164,14 @@ impl Layer {
     }
 }
 
-/// Puts the points of what was predicted of a column into some rows of `z`, `[n, m]`.
-pub fn put(z: &mut [f32], f: usize, response: &Response, m: usize, rows: &[u32], predicted: &[f32]) {
+/// Writes the predicted points of a column into some rows of `z`, `[n, m]`.
+pub fn fill_column(z: &mut [f32], f: usize, response: &Response, m: usize, rows: &[u32], predicted: &[f32]) {
     for (&i, prediction) in rows.iter().zip(predicted.chunks_exact(response.width())) {
         z[i as usize * m + f] = response.point(prediction);
     }
 }
 
-/// What of a layer is not a tensor.
+/// The part of a layer that is stored as JSON.
 #[derive(Serialize, Deserialize)]
 pub struct LayerState {
     order: Order,
@@ -218,7 +218,7 @@ impl Layer {
         if !fits {
             return Err(Error::damaged("a layer of the stack"));
         }
-        let (levels, flags) = (columns.tree_levels(), columns.known_levels());
+        let (levels, flags) = (columns.tree_levels(), columns.frequent_levels());
         let mut learners = Vec::with_capacity(m);
         for (f, kinds) in state.learners.iter().enumerate() {
             let mut of_column: OfColumn = Vec::with_capacity(members.len());

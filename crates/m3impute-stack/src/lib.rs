@@ -1,10 +1,10 @@
 //! The default method `m3`: a stacked ensemble.
 //!
-//! A table becomes a grid of numbers between 0 and 1  in several folds, each without some observed cells.
-//! Base models, the members, are fitted on each fold and predict what it does not see; layers of column members
-//! learn from the rows that these completed. On the out-of-fold predictions weights are chosen for each column
-//! (`select`) and intervals are calibrated (`calibrate`). `fit` is that way as a whole, `predict` fills
-//! rows by it, `model` is what is kept, `budget` how much work a table gets, [`m3`] the method and its parameters.
+//! A table becomes a grid of numbers between 0 and 1 in several folds, each without some observed cells.
+//! Base models, the members, are fitted on each fold and predict its held-out cells; layers of column members are
+//! fitted to the completed rows. On the out-of-fold predictions, weights are chosen for each column (`select`) and
+//! intervals are calibrated (`calibrate`). `fit` does all of this, `predict` fills rows, `model` is the fitted stack,
+//! `budget` how much work a table gets, [`m3`] the method and its parameters.
 
 mod budget;
 mod calibrate;

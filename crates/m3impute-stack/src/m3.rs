@@ -41,11 +41,11 @@ pub struct M3Params {
     pub random_keep: bool,
     /// How many folds, and so networks: more for small tables.
     pub folds: usize,
-    /// How many steps a network is trained at most; fewer for small tables, and for those where a step is dear.
+    /// How many steps a network is trained at most; fewer for small tables, and where a step is expensive.
     pub steps: usize,
-    /// How many rows a step looks at, at most.
+    /// How many rows a step uses, at most.
     pub batch: usize,
-    /// How many layers of column members stand above the base models.
+    /// How many layers of column members there are above the base models.
     pub stack_layers: usize,
     /// How many chained sweeps over the columns follow them.
     pub sweeps: usize,
@@ -292,7 +292,7 @@ impl StackModel {
         self.columns.responses.iter().enumerate().map(of).collect()
     }
 
-    /// Adds the distribution that a calibrated prediction stands for.
+    /// Adds the calibrated distribution of a prediction.
     fn add_distribution(&self, f: usize, prediction: &[f32], to: &mut Distributions) {
         match (&self.ensembles[f].calibration, to) {
             (Calibration::Conformal { quantiles, least }, Distributions::Quantiles(to)) => {

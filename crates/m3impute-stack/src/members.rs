@@ -59,7 +59,7 @@ pub enum Member {
 }
 
 impl Member {
-    /// The name that users know it by; several rows of the list may share one.
+    /// Its name for users; several rows of the list may share one.
     pub fn name(self) -> &'static str {
         match self {
             Member::Row(member) => member.name(),
@@ -68,21 +68,21 @@ impl Member {
     }
 }
 
-/// What becomes of the models of the folds.
+/// How the final model is made from those of the folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refit {
-    /// There are none: the model is fitted once, to all observed cells, because hardly anything of it is a single cell's.
+    /// There are none: the model is fitted once, to all observed cells, because a single cell hardly changes it.
     Once,
-    /// Their mean is the model: all of them are kept.
+    /// All of them are kept, and their predictions are averaged.
     Bagged,
     /// The model is fitted once more, to all observed cells.
     All,
 }
 
-/// What members are fitted with.
+/// Columns, budget and run of a fit.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// What is known of the columns.
+    /// The responses and levels of the columns.
     pub columns: &'a Columns,
     /// How much work the table gets.
     pub budget: &'a Budget,
@@ -93,20 +93,20 @@ pub struct Context<'a> {
 /// The predictions of a row member: for each of its outputs and each column those of its cells, row by row.
 pub type Predicted = Vec<Vec<Vec<f32>>>;
 
-/// What a row member is asked: cells of rows, none of which is observed.
+/// The missing cells that a row member has to predict.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Request<'a> {
     /// The rows.
     pub grid: &'a Grid,
     /// The cells, `[n, m]`.
     pub cells: &'a [bool],
-    /// Of a member that builds on another: what that one predicts of all missing cells of the columns with probabilities.
+    /// For a member that builds on another: the predictions of that one for all missing cells of columns with classes.
     pub needed: Option<&'a Predicted>,
 }
 
 /// A base model of whole rows, before it is fitted.
 pub trait RowMember: Debug + Sync {
-    /// The name that users know it by.
+    /// Its name for users.
     fn name(&self) -> &'static str;
 
     /// A name of its own, where several members share one.
@@ -124,13 +124,13 @@ pub trait RowMember: Debug + Sync {
         None
     }
 
-    /// What becomes of the models of the folds.
+    /// How the final model is made from those of the folds.
     fn refit(&self) -> Refit {
         Refit::All
     }
 
-    /// By what its loss is multiplied when the initial imputation is chosen, on which the layers above build; none where
-    /// it never makes it.
+    /// The factor of its loss when the initial imputation is chosen, on which the layers above build; none if it is not
+    /// considered.
     fn initial(&self) -> Option<f64> {
         None
     }
@@ -145,8 +145,8 @@ pub trait RowMember: Debug + Sync {
         true
     }
 
-    /// Fits a model on each of these folds, which are independent; says what there is to say. A fold without a model, where
-    /// the table does not allow for one, is none. `needed` is what the member that this one builds on predicts in each.
+    /// Fits a model on each of these folds, which are independent; none where a table does not allow for one. `needed` has
+    /// the predictions of the member that this one builds on, for each fold.
     ///
     /// # Errors
     /// When the run is cancelled, or a loss is not finite.
@@ -164,9 +164,9 @@ pub trait RowMember: Debug + Sync {
 pub struct Section<'a> {
     /// The file.
     pub file: &'a ModelFile,
-    /// What the names of its tensors start with.
+    /// The prefix of the names of its tensors.
     pub prefix: &'a str,
-    /// What is small.
+    /// Its JSON.
     pub state: &'a Value,
 }
 
@@ -183,19 +183,19 @@ pub struct FittedFolds {
 
 /// A base model of whole rows.
 pub trait FittedRowMember: Debug + Send + Sync {
-    /// Predicts cells, each row by itself.
+    /// Predicts the requested cells, each row independently.
     ///
     /// # Errors
     /// When the run is cancelled.
-    fn predict(&self, asked: &Asked<'_>, run: &Run) -> Result<Predicted>;
+    fn predict(&self, request: &Request<'_>, run: &Run) -> Result<Predicted>;
 
-    /// Writes it into tensors whose names start with `prefix`; returns what is small.
+    /// Writes it into tensors whose names start with `prefix`; returns the rest as JSON.
     fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> Value;
 }
 
 /// A base model of one column.
 pub trait ColumnMember: Debug + Sync {
-    /// The name that users know it by.
+    /// Its name for users.
     fn name(&self) -> &'static str;
 
     /// A name of its own, where several members share one.
@@ -239,10 +239,10 @@ impl Members {
     pub fn named(list: &[Member], names: &[String]) -> Members {
         let mut members = Members { rows: Vec::new(), columns: Vec::new() };
         for (at, member) in list.iter().enumerate() {
-            let wanted = at == 0 || names.iter().any(|name| name == member.name());
+            let is_named = at == 0 || names.iter().any(|name| name == member.name());
             match member {
-                Member::Row(member) if wanted => members.rows.push(*member),
-                Member::Column(member) if wanted => members.columns.push(*member),
+                Member::Row(member) if is_named => members.rows.push(*member),
+                Member::Column(member) if is_named => members.columns.push(*member),
                 _ => {}
             }
         }

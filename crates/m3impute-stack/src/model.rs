@@ -1,4 +1,4 @@
-//! What the stack has learnt, and how it is kept in a model file.
+//! The fitted stack, and how it is stored in a model file.
 
 use crate::calibrate::Calibration;
 use crate::columns::Columns;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A prediction that an ensemble may be made of.
+/// A prediction that can get weight in an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// An output of a row member.
@@ -50,7 +50,7 @@ pub struct ColumnEnsemble {
     pub initial: usize,
     /// The weight of each candidate.
     pub weights: Vec<f32>,
-    /// How their predictions become one.
+    /// How their points are combined.
     pub aggregation: Aggregation,
     /// Out-of-fold errors.
     pub validation: Validation,
@@ -58,10 +58,10 @@ pub struct ColumnEnsemble {
     pub calibration: Calibration,
 }
 
-/// What was learnt.
+/// The fitted stack.
 #[derive(Debug)]
 pub struct StackModel {
-    /// What is known of the columns.
+    /// The responses and levels of the columns.
     pub columns: Columns,
     /// The members that took part.
     pub members: Members,
@@ -102,20 +102,20 @@ impl StackModel {
     }
 }
 
-/// What is small enough for the header.
+/// The JSON of the header.
 #[derive(Serialize, Deserialize)]
 struct State {
     columns: Columns,
     /// The names of the members that took part.
     members: Vec<String>,
-    /// What is small of each row member that was fitted, by its key.
+    /// The JSON of each fitted row member, by its key.
     rows: BTreeMap<String, Value>,
     layers: Vec<LayerState>,
     ensembles: Vec<ColumnEnsemble>,
 }
 
 impl StackModel {
-    /// Writes it down: tensors for what is large, JSON for the rest.
+    /// Stores it: tensors for what is large, JSON for the rest.
     pub fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
         let mut rows = BTreeMap::new();
         for (member, fitted) in self.members.rows.iter().zip(&self.rows) {
@@ -132,7 +132,7 @@ impl StackModel {
         serde_json::to_value(state).unwrap_or(Value::Null)
     }
 
-    /// Reads it back. Nothing in a file is trusted.
+    /// Restores it. Nothing in a file is trusted.
     ///
     /// # Errors
     /// When something is not there or does not fit.
@@ -157,7 +157,7 @@ impl StackModel {
         Ok(model)
     }
 
-    /// Whether everything has the size that the others say, and what is needed is there.
+    /// Whether all sizes agree, and every member that is needed is there.
     fn check(&self) -> Result<()> {
         let candidates = self.candidates();
         let is_initial = |c: usize| match candidates.get(c) {

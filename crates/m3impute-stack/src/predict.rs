@@ -1,7 +1,7 @@
 //! Predicting: every member with weight predicts, and the predictions of a column are aggregated.
 
-use crate::layers::put;
-use crate::members::{Asked, FittedRowMember, Predicted};
+use crate::layers::fill_column;
+use crate::members::{FittedRowMember, Predicted, Request};
 use crate::model::{BASELINE, Candidate, StackModel};
 use crate::predictions::aggregate;
 use m3impute_core::{Result, Run};
@@ -9,7 +9,7 @@ use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
 
 impl StackModel {
-    /// Predicts the missing cells of rows, each row by itself: for each column the predictions of its cells, row by row.
+    /// Predicts the missing cells, each row independently: for each column the predictions of its cells, row by row.
     ///
     /// # Errors
     /// When the run is cancelled.
@@ -17,20 +17,21 @@ impl StackModel {
         let m = grid.m;
         let candidates = self.candidates();
         let missing: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, |at| !grid.observed[at])).collect();
-        // What those with weight predict, in the order of candidates.
+        // The predictions of the candidates with weight, in their order.
         let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
         let mut z = grid.x.clone();
         let mut of_rows: Vec<Option<Predicted>> = Vec::with_capacity(self.rows.len());
         for (k, fitted) in self.rows.iter().enumerate() {
-            let asked = |f: usize| self.is_asked(k, f, &candidates);
-            let of = fitted.as_ref().map(|fitted| self.predict_rows(k, fitted.as_ref(), grid, asked, &of_rows, run));
+            let is_requested = |f: usize| self.has_to_predict(k, f, &candidates);
+            let of =
+                fitted.as_ref().map(|fitted| self.predict_rows(k, fitted.as_ref(), grid, is_requested, &of_rows, run));
             let of = of.transpose()?.flatten();
             for (c, candidate) in candidates.iter().enumerate() {
                 let Candidate::Row { member, output } = *candidate else { continue };
                 let Some(of) = of.as_ref().filter(|_| member == k) else { continue };
                 for (f, predicted) in of[output].iter().enumerate() {
                     if self.ensembles[f].initial == c {
-                        put(&mut z, f, &self.columns.responses[f], m, &missing[f], predicted);
+                        fill_column(&mut z, f, &self.columns.responses[f], m, &missing[f], predicted);
                     }
                     if self.weight(f, c) > 0.0 {
                         parts[f].push((self.weight(f, c), predicted.clone()));
@@ -43,8 +44,8 @@ impl StackModel {
             let place = |member: usize| candidates.iter().position(|c| *c == Candidate::Column { layer: l, member });
             let places: Vec<usize> = (0..self.members.columns.len()).filter_map(place).collect();
             let weight = |f: usize, which: usize| self.weight(f, places[which]);
-            let wanted = |f, which| weight(f, which) > 0.0;
-            layer.predict(&mut z, &self.columns, &missing, wanted, run, |f, which, predicted| {
+            let has_weight = |f, which| weight(f, which) > 0.0;
+            layer.predict(&mut z, &self.columns, &missing, has_weight, run, |f, which, predicted| {
                 parts[f].push((weight(f, which), predicted.to_vec()));
             })?;
         }
@@ -62,7 +63,7 @@ impl StackModel {
     }
 
     /// Whether a row member has to predict a column: it has weight, layers build on it, or a member that needs it does.
-    fn is_asked(&self, member: usize, f: usize, candidates: &[Candidate]) -> bool {
+    fn has_to_predict(&self, member: usize, f: usize, candidates: &[Candidate]) -> bool {
         let is_own = |c: usize| matches!(candidates[c], Candidate::Row { member: k, .. } if k == member);
         let has_weight = (0..candidates.len()).any(|c| is_own(c) && self.weight(f, c) > 0.0);
         let is_initial = !self.layers.is_empty() && is_own(self.ensembles[f].initial);
@@ -77,24 +78,24 @@ impl StackModel {
         member: usize,
         fitted: &dyn FittedRowMember,
         grid: &Grid,
-        asked: impl Fn(usize) -> bool,
+        is_requested: impl Fn(usize) -> bool,
         before: &[Option<Predicted>],
         run: &Run,
     ) -> Result<Option<Predicted>> {
-        let asked: Vec<bool> = (0..grid.m).map(asked).collect();
-        let cells: Vec<bool> = grid.observed.iter().enumerate().map(|(at, o)| !o && asked[at % grid.m]).collect();
+        let requested: Vec<bool> = (0..grid.m).map(is_requested).collect();
+        let cells: Vec<bool> = grid.observed.iter().enumerate().map(|(at, o)| !o && requested[at % grid.m]).collect();
         if !cells.contains(&true) {
             return Ok(None);
         }
         let needed = self.members.rows[member].needs().and_then(|name| self.members.row(name));
         let needed = needed.and_then(|k| before[k].as_ref());
-        fitted.predict(&Asked { grid, cells: &cells, needed }, run).map(Some)
+        fitted.predict(&Request { grid, cells: &cells, needed }, run).map(Some)
     }
 
     fn baseline(&self, f: usize, grid: &Grid, run: &Run) -> Result<Vec<f32>> {
         let cells: Vec<bool> = grid.observed.iter().enumerate().map(|(at, o)| !o && at % grid.m == f).collect();
         let Some(fitted) = &self.rows[BASELINE] else { return Ok(Vec::new()) };
-        let mut predicted = fitted.predict(&Asked { grid, cells: &cells, needed: None }, run)?;
+        let mut predicted = fitted.predict(&Request { grid, cells: &cells, needed: None }, run)?;
         Ok(predicted.swap_remove(0).swap_remove(f))
     }
 }

@@ -1,5 +1,5 @@
-//! Predictions of a column's cells: a point with a spread, or probabilities ([`Response`] says which); how wrong they are,
-//! and how several become one.
+//! Predictions of a column's cells, a point with a spread or probabilities by its [`Response`]: their losses, and their
+//! aggregation.
 
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -18,30 +18,30 @@ pub fn crps(response: &Response, prediction: &[f32], truth: f32) -> f64 {
     total
 }
 
-/// What members are selected by: the error, which is what counts in the end, and the CRPS, which is steadier: the error of
-/// a median of few values jumps where probabilities move a little, and few cells cannot tell then.
+/// The loss of selection: the error plus the CRPS. The error of the median of few values jumps where probabilities
+/// change a little; the CRPS makes the loss less variable on few cells.
 pub fn loss(response: &Response, prediction: &[f32], truth: f32) -> f64 {
     response.error(prediction, truth) + crps(response, prediction, truth)
 }
 
-/// How points become one. Probabilities are always averaged.
+/// How the points of several candidates are combined. Probabilities are always averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggregation {
     /// By their weighted mean, in which errors cancel out.
     Mean,
-    /// By their weighted median, which keeps a value that many of them predict, where those are the same again and again.
+    /// By their weighted median, which keeps a value that many of them predict.
     Median,
 }
 
-/// What several predict of the same cells of a column, each with its weight, as one prediction of each cell.
+/// Aggregates weighted predictions of the same cells of a column.
 pub fn aggregate(response: &Response, aggregation: Aggregation, parts: &[(f32, &[f32])]) -> Vec<f32> {
     let cells = parts.first().map_or(0, |(_, predicted)| predicted.len());
     let mut all = vec![0.0; cells];
     for (weight, predicted) in parts {
         all.iter_mut().zip(*predicted).for_each(|(all, p)| *all += weight * p);
     }
-    // Where one has no prediction, the others make up for it.
+    // Weights are rescaled where a candidate has no prediction.
     let total: f32 = parts.iter().map(|(weight, _)| weight).sum();
     if total < 0.99 {
         all.iter_mut().for_each(|all| *all /= total);
@@ -75,15 +75,15 @@ fn weighted_median(points: &mut [(f32, f32)]) -> f32 {
     points.last().map_or(0.0, |last| last.0)
 }
 
-/// A measure of how wrong a prediction of a column is, given the truth.
-pub type Measure = fn(&Response, &[f32], f32) -> f64;
+/// The loss of a prediction of a column, given the truth.
+pub type LossFn = fn(&Response, &[f32], f32) -> f64;
 
 /// The out-of-fold predictions of several candidates for the held-out cells of one column.
 #[derive(Clone, Debug, Default)]
 pub struct OutOfFold {
-    /// What was in the cells.
+    /// The true values of the cells.
     pub truth: Vec<f32>,
-    /// What each candidate predicted; empty where it predicted nothing.
+    /// The predictions of each candidate; empty where it has none.
     pub predictions: Vec<Vec<f32>>,
 }
 
@@ -98,7 +98,7 @@ impl OutOfFold {
         self.mean_of(response, candidate, loss)
     }
 
-    fn mean_of(&self, response: &Response, candidate: usize, of: Measure) -> Option<f64> {
+    fn mean_of(&self, response: &Response, candidate: usize, of: LossFn) -> Option<f64> {
         let whole = |p: &&Vec<f32>| !p.is_empty() && self.is_whole(response, p);
         let predicted = self.predictions.get(candidate).filter(whole)?;
         Some(self.measured(response, predicted, of).iter().sum::<f64>() / self.truth.len() as f64)
@@ -110,16 +110,16 @@ impl OutOfFold {
     }
 
     /// How wrong predictions are, cell by cell.
-    pub fn measured(&self, response: &Response, predicted: &[f32], of: Measure) -> Vec<f64> {
+    pub fn measured(&self, response: &Response, predicted: &[f32], of: LossFn) -> Vec<f64> {
         predicted.chunks_exact(response.width()).zip(&self.truth).map(|(p, &t)| of(response, p, t)).collect()
     }
 
-    /// What an ensemble with these weights predicts, cell by cell.
+    /// The predictions of an ensemble with these weights, cell by cell.
     pub fn ensemble(&self, response: &Response, aggregation: Aggregation, weights: &[f32]) -> Vec<f32> {
         aggregate(response, aggregation, &self.parts(response, weights, 0..self.truth.len()))
     }
 
-    /// What those with weight predict of some cells; those that predicted every cell.
+    /// The predictions for some cells by the candidates that have weight and predicted every cell.
     pub fn parts(&self, response: &Response, weights: &[f32], cells: Range<usize>) -> Vec<(f32, &[f32])> {
         let places = cells.start * response.width()..cells.end * response.width();
         let weighted = self.predictions.iter().zip(weights).filter(|(p, w)| **w > 0.0 && self.is_whole(response, p));
@@ -150,7 +150,7 @@ pub fn mean_and_error(x: &[f64]) -> (f64, f64) {
     (mean, (variance / n).sqrt())
 }
 
-/// What is gained on average from some losses to others of the same cells, in standard errors.
+/// The mean gain from some losses to others of the same cells, in standard errors.
 pub fn gain_in_errors(from: &[f64], to: &[f64]) -> f64 {
     let gains: Vec<f64> = from.iter().zip(to).map(|(from, to)| from - to).collect();
     let (gain, off) = mean_and_error(&gains);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn others_make_up_for_those_without_a_prediction() {
+    fn weights_are_rescaled_where_a_candidate_has_no_prediction() {
         let predictions = vec![vec![0.4, 0.1, 0.6, 0.1], vec![0.9, 0.1], Vec::new()];
         let cells = OutOfFold { truth: vec![0.5; 2], predictions };
         assert_eq!(cells.ensemble(&Response::Number, Aggregation::Mean, &[0.5, 0.25, 0.25]), [0.4, 0.1, 0.6, 0.1]);

@@ -1,10 +1,10 @@
-//! Validation errors of each column, and what its ensemble is made of, for people.
+//! Validation errors of each column, and the weights of its ensemble, for reports.
 
 use crate::model::{BASELINE, Candidate, ColumnEnsemble, StackModel};
 use crate::select::MIN_CELLS;
 use m3impute_core::{SingleModel, ValidationScore};
 
-/// What held-out cells tell, feature by feature, in shares of the observed range.
+/// The validation errors by feature, in shares of the observed range.
 pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
     let candidates = model.candidates();
     let of = |ColumnEnsemble { validation, weights, .. }: &ColumnEnsemble| {

@@ -26,14 +26,14 @@ pub const MIN_CELLS: usize = 12;
 pub struct Selection {
     /// The weight of each candidate.
     pub weights: Vec<f32>,
-    /// How their predictions become one.
+    /// How their points are combined.
     pub aggregation: Aggregation,
-    /// What the ensemble predicts of each held-out cell, by the half-samples without it.
+    /// The ensemble's prediction of each held-out cell, with the weights of the half-samples without it.
     pub predicted: Vec<f32>,
 }
 
 impl Selection {
-    /// Half of this, and half of other weights, with what those predict of each cell.
+    /// The mean of this and other weights, and of their predictions.
     fn half_and(&self, weights: &[f32], predicted: &[f32]) -> Selection {
         let half = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
         let (weights, predicted) = (half(&self.weights, weights), half(&self.predicted, predicted));
@@ -44,12 +44,12 @@ impl Selection {
 /// A column and its out-of-fold predictions.
 type Cells<'a> = (&'a Response, &'a OutOfFold);
 
-/// A selection beside the baseline, on the held-out cells of a column.
+/// A selection compared with the baseline on the held-out cells of a column.
 struct Compared {
     selection: Selection,
     /// Its losses, cell by cell.
     losses: Vec<f64>,
-    /// What it gains over the baseline on average, in standard errors.
+    /// Its mean gain over the baseline, in standard errors.
     gain: f64,
 }
 
@@ -62,29 +62,29 @@ impl Compared {
     }
 }
 
-/// The ensemble of each column: selected where that is surely better than the `baseline` candidate, half of it where half
-/// is, else the baseline. A column with too few held-out cells gets its `unproven` weights.
+/// The ensemble of each column: the selection if it beats the `baseline` candidate by a standard error, else half of it
+/// if that does, else the baseline. A column with too few held-out cells gets its `unproven` weights.
 pub fn select(columns: &[Cells], baseline: usize, unproven: impl Fn(usize) -> Vec<f32>) -> Vec<Selection> {
     let candidates = columns.first().map_or(0, |(_, cells)| cells.predictions.len());
     let only_baseline: Vec<f32> = (0..candidates).map(|c| f32::from(u8::from(c == baseline))).collect();
-    let is_tellable = |cells: &OutOfFold| cells.truth.len() >= MIN_CELLS;
-    let tellable: Vec<Cells> = columns.iter().copied().filter(|(_, cells)| is_tellable(cells)).collect();
-    let mut selected = selections(&tellable).into_iter();
+    let is_enough = |cells: &OutOfFold| cells.truth.len() >= MIN_CELLS;
+    let enough: Vec<Cells> = columns.iter().copied().filter(|(_, cells)| is_enough(cells)).collect();
+    let mut selected = selections(&enough).into_iter();
     // Of each column with enough cells, the ensemble by each aggregation, the mean first.
     let compared: Vec<Vec<Compared>> = (columns.iter())
         .map(|&(response, cells)| {
-            let selections = if is_tellable(cells) { selected.next().expect("one for each") } else { Vec::new() };
+            let selections = if is_enough(cells) { selected.next().expect("one for each") } else { Vec::new() };
             selections.into_iter().map(|s| Compared::new(s, (response, cells), baseline)).collect()
         })
         .collect();
-    let known = is_anything_learnt(&compared.iter().filter_map(|c| Some(c.first()?.gain)).collect::<Vec<f64>>());
+    let is_learnt = is_anything_learnt(&compared.iter().filter_map(|c| Some(c.first()?.gain)).collect::<Vec<f64>>());
     let choose = |(f, compared): (usize, Vec<Compared>)| {
         let (response, cells) = columns[f];
-        // What is not better by a standard error is not worth the risk; half of it may be.
-        let is_sure = |c: &Compared| known && c.gain > 1.0;
+        // One standard error; half of the ensemble may reach it where all of it does not.
+        let is_sure = |c: &Compared| is_learnt && c.gain > 1.0;
         let weights = if compared.is_empty() { unproven(f) } else { only_baseline.clone() };
         let half = compared.first().map(|mean| mean.selection.half_and(&only_baseline, &cells.predictions[baseline]));
-        // The median has to be better than the mean as surely.
+        // The median has to beat the mean by a standard error, too.
         let is_better = |a: &Compared, b: &Compared| gain_in_errors(&a.losses, &b.losses) > 1.0;
         let whole = compared.into_iter().filter(is_sure).reduce(|a, b| if is_better(&a, &b) { b } else { a });
         let half = || half.map(|half| Compared::new(half, (response, cells), baseline)).filter(is_sure);
@@ -99,13 +99,12 @@ pub fn select(columns: &[Cells], baseline: usize, unproven: impl Fn(usize) -> Ve
     compared.into_iter().enumerate().map(choose).collect()
 }
 
-/// Whether gains over the baseline, in standard errors, are more than luck: of so many columns some gain a little by
-/// chance where columns tell nothing of each other. Either one column is beyond what the luckiest would be, or all
-/// together.
+/// Whether gains over the baseline, in standard errors, are significant: among many columns some gain a little by
+/// chance even where columns are independent. Tests the largest gain, and the sum of all.
 fn is_anything_learnt(gains: &[f64]) -> bool {
     let count = gains.len() as f64;
     let together = gains.iter().sum::<f64>() / count.max(1.0).sqrt();
-    // One in twenty, were nothing learnt: each of two ways, by the bound exp(-z^2 / 2) / 2 on what is above z.
+    // At a level of 5 % each, the largest by the bound exp(-z^2 / 2) / 2 on the upper tail.
     gains.is_empty() || together > 1.645 || gains.iter().any(|&z| z > (2.0 * (10.0 * count).ln()).sqrt())
 }
 
@@ -162,7 +161,7 @@ fn averaged((response, cells): Cells, halves: &[Vec<f32>]) -> Vec<Selection> {
         |&aggregation: &Aggregation| Selection { weights: weights.clone(), aggregation, predicted: Vec::new() };
     let mut all: Vec<Selection> = aggregations.iter().map(selection).collect();
     for i in 0..cells.truth.len() {
-        // A cell that is in all half-samples had a part in all selections.
+        // A cell in all half-samples has no weights without it.
         let others =
             if (0..HALF_SAMPLES).all(|half| is_in(i, half)) { weights.clone() } else { mean(&|h| !is_in(i, h)) };
         let parts = cells.parts(response, &others, i..i + 1);
@@ -173,8 +172,8 @@ fn averaged((response, cells): Cells, halves: &[Vec<f32>]) -> Vec<Selection> {
     all
 }
 
-/// The weights that the cells of some columns select among those candidates that are able: of the best one first, then
-/// again and again of the one that helps most. A column's losses count in units of those of its first able candidate.
+/// Greedy selection with replacement on the cells of some columns, among the candidates `able` to predict them. A
+/// column's losses count in units of those of its first such candidate.
 fn greedy_weights(columns: &[Cells], able: &[usize]) -> Vec<f32> {
     let candidates = columns.iter().map(|(_, cells)| cells.predictions.len()).max().unwrap_or(0);
     let units: Vec<f64> = (columns.iter())
@@ -218,7 +217,7 @@ fn greedy_weights(columns: &[Cells], able: &[usize]) -> Vec<f32> {
     best.1.iter().map(|&c| c as f32 / total).collect()
 }
 
-/// Whether a cell is in a half-sample, as if by the throw of a coin.
+/// Whether a cell is in a half-sample, with probability one half.
 fn is_in(cell: usize, half: usize) -> bool {
     RandomStream::new((cell * HALF_SAMPLES + half) as u64).next_u32() & 1 == 1
 }
@@ -272,7 +271,7 @@ mod tests {
         // Each of a hundred is right in one cell alone.
         let truth: Vec<f32> = (0..100).map(|i| i as f32 / 100.0).collect();
         let predicted =
-            |knows: usize| (0..100).flat_map(|i| [if i == knows { truth[i] } else { 2.0 }, 0.1]).collect::<Vec<f32>>();
+            |right: usize| (0..100).flat_map(|i| [if i == right { truth[i] } else { 2.0 }, 0.1]).collect::<Vec<f32>>();
         let cells = OutOfFold { predictions: (0..100).map(predicted).collect(), truth: truth.clone() };
         let Selection { weights, predicted, .. } = first(&cells);
         assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{weights:?}");
@@ -281,22 +280,22 @@ mod tests {
 
     #[test]
     fn what_is_selected_by_luck_is_measured_on_other_cells() {
-        // Each of twenty candidates is right in the one cell in twenty that it happens to know, and wrong elsewhere.
+        // Each of twenty candidates is right in one cell of twenty by luck, and wrong elsewhere.
         let predicted =
             |lucky: usize| (0..20).flat_map(|i| [if i == lucky { 0.5 } else { 0.1 }, 0.1]).collect::<Vec<f32>>();
         let cells = OutOfFold { predictions: (0..20).map(predicted).collect(), truth: vec![0.5_f32; 20] };
         let Selection { weights, predicted, .. } = first(&cells);
         let error = |p: &[f32]| mean_and_error(&cells.measured(&NUMBER, p, Response::error)).0;
-        let (selected, honest) = (error(&cells.ensemble(&NUMBER, Aggregation::Mean, &weights)), error(&predicted));
-        assert!(selected < 0.3805 && honest > 0.395, "{selected} {honest}");
+        let (selected, validated) = (error(&cells.ensemble(&NUMBER, Aggregation::Mean, &weights)), error(&predicted));
+        assert!(selected < 0.3805 && validated > 0.395, "{selected} {validated}");
     }
 
     #[test]
-    fn a_little_luck_in_many_columns_is_not_knowledge() {
+    fn small_gains_in_many_columns_are_not_significant() {
         assert!(!is_anything_learnt(&[1.2, -0.5, 0.3, 1.4, -1.0, 0.2, -0.4, 1.1]));
-        assert!(is_anything_learnt(&[4.0, -1.0, -1.0, -1.0]), "one column that is surely learnt");
-        assert!(is_anything_learnt(&[1.2, 0.9, 1.1, 1.3]), "all a little");
-        assert!(is_anything_learnt(&[]), "too few cells to tell: the unproven weights stand");
+        assert!(is_anything_learnt(&[4.0, -1.0, -1.0, -1.0]), "one column with a significant gain");
+        assert!(is_anything_learnt(&[1.2, 0.9, 1.1, 1.3]), "a small gain in every column");
+        assert!(is_anything_learnt(&[]), "too few cells: the unproven weights are used");
     }
 
     #[test]

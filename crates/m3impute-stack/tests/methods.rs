@@ -1,4 +1,4 @@
-//! What can be asked of `m3` and `grape` beyond the contract: every variant, layer, sampling and way with levels, on a
+//! Settings of `m3` and `grape` beyond the contract: every variant, layer, sampling and way with levels, on a
 //! training short enough for a test.
 
 use m3impute_core::{FinishChoice, Imputer, MethodSpec, ModelFile, Run, Settings, Table, Tensor};
@@ -12,7 +12,7 @@ const ROWS: usize = 40;
 fn build(spec: &MethodSpec, params: &[(&str, &str)]) -> Box<dyn Imputer> {
     let quick = [("epochs", "5"), ("width", "8"), ("layers", "2")];
     let params = quick.iter().chain(params).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    // After so few epochs most answers are out of range: kept within it they would be alike.
+    // After so few epochs most predictions are out of range: clipped they would be equal.
     let finish = FinishChoice { clip: Some(false), ..FinishChoice::default() };
     (spec.build)(&Settings { params, finish, preset: Some("paper".to_owned()) }).unwrap()
 }
@@ -118,7 +118,7 @@ fn softmax_survives_fit_save_load_and_transform() {
 
 #[test]
 fn softmax_learns_levels_that_follow_from_others() {
-    // The level follows from the number: a missing level has one right answer.
+    // The level follows from the number: a missing level has one right value.
     use m3impute_core::{Column, ColumnSpec, Kind, Schema};
     let schema = Schema::new(vec![
         ColumnSpec::new("x", Kind::Continuous),

@@ -85,7 +85,7 @@ impl Benchmark {
 }
 
 /// A test that needs the tables in [`in_shared`]. Where they are not there it shows as ignored, never as passed; one that
-/// is slow is always ignored unless it is asked for (`--include-ignored`).
+/// is slow is always ignored unless it is requested (`--include-ignored`).
 pub fn trial(name: impl Into<String>, slow: bool, run: impl FnOnce() + Send + 'static) -> Trial {
     let here = in_shared().join("datasets").is_dir();
     let kind = match (here, slow) {

@@ -53,11 +53,11 @@ checks! {
         nothing_is_left_missing,
         integers_are_whole,
         levels_are_levels,
-        datetimes_are_ticks_within_reach,
+        datetimes_are_steps_within_the_observed_range,
         bounds_are_respected,
         clipping_is_a_clamp,
         rounding_is_to_the_nearest,
-        columns_not_to_fill_keep_their_holes,
+        columns_not_to_fill_stay_missing,
         ignored_columns_have_no_influence,
     }
     edges::{
@@ -94,13 +94,13 @@ checks! {
         cancel_is_honoured_by_transform,
     }
     distributions::{
-        the_row_says_whether_there_are_distributions,
+        the_registry_knows_whether_there_are_distributions,
         distributions_fill_as_transform_does,
         an_interval_holds_its_point_and_widens_with_its_level,
         shares_add_up_to_one,
         draws_are_repeated_by_their_seed_and_number,
         distributions_of_rows_are_independent,
-        only_holes_have_distributions,
+        only_missing_cells_have_distributions,
     }
     files::{
         a_model_survives_its_file,

@@ -1,4 +1,4 @@
-//! The method under test: building it, asking it, comparing what it says. Every failure names it.
+//! The method under test: building, fitting and running it, comparing its results. Every failure names it.
 
 use m3impute_core::{FittedImputer, Imputation, Imputer, MethodSpec, Run, Settings, Table};
 
@@ -21,7 +21,7 @@ pub(crate) fn build(spec: &'static MethodSpec, settings: &Settings) -> Box<dyn I
     (spec.build)(settings).unwrap_or_else(|e| panic!("method `{}`: cannot be built with {settings:?}: {e}", spec.name))
 }
 
-/// What the method makes of a table, with its default settings.
+/// A table imputed by the method with its default settings.
 pub(crate) fn impute(spec: &'static MethodSpec, table: &Table) -> Imputation {
     impute_with(spec, &Settings::default(), table, &mut run(SEED, 1))
 }
@@ -116,7 +116,7 @@ pub(crate) fn check_same(spec: &'static MethodSpec, one: &Table, two: &Table, si
     }
 }
 
-/// The holes of a column that were filled: row and number.
+/// The missing cells of a column that were filled: row and number.
 pub(crate) fn filled_in(before: &Table, after: &Table, j: usize) -> Vec<(usize, f64)> {
     (0..before.rows())
         .filter(|&i| !before.observed().get(i, j) && after.observed().get(i, j))

@@ -5,7 +5,7 @@ use rand::RngExt;
 
 /// The rows of the usual table.
 pub const ROWS: usize = 60;
-/// The seconds of a day, the step of the usual table's moments.
+/// The seconds of a day, the step of the usual table's timestamps.
 pub const DAY: f64 = 86_400.0;
 
 /// The names of the columns of [`complete`], in order.
@@ -47,11 +47,11 @@ pub fn complete(rows: usize, seed: u64) -> Table {
 
 /// The usual table: [`complete`] with a fifth of its cells missing at random. Every row and column keeps some.
 pub fn mixed(rows: usize, seed: u64) -> Table {
-    with_holes(complete(rows, seed), 0.2, seed)
+    with_missing(complete(rows, seed), 0.2, seed)
 }
 
 /// A table without about that share of its cells; every row keeps its last observed cell, every column its first.
-pub fn with_holes(mut table: Table, share: f64, seed: u64) -> Table {
+pub fn with_missing(mut table: Table, share: f64, seed: u64) -> Table {
     let run = Run::new(seed, 1).expect("one thread starts");
     for i in 0..table.rows() {
         let mut rng = run.rng("testkit holes", i as u64);
@@ -65,7 +65,7 @@ pub fn with_holes(mut table: Table, share: f64, seed: u64) -> Table {
     table
 }
 
-/// The usual table beside an identifier with holes, which no method reads.
+/// The usual table beside an identifier with missing cells, which no method reads.
 pub fn with_identifier(rows: usize, seed: u64) -> Table {
     let table = mixed(rows, seed);
     let mut specs = Vec::from(table.schema().clone());

@@ -72,13 +72,13 @@ impl MatrixModel for ToyModel {
             *x = self.0[at % w];
         }
         let of = |(f, feature): (usize, &Feature)| {
-            let holes = rows.missing_in(f);
+            let missing = rows.missing_in(f);
             match feature.meaning {
                 Meaning::Category(levels) => Distributions::Shares {
                     values: (0..levels).map(f64::from).collect(),
-                    shares: vec![1.0 / levels as f32; holes * levels as usize],
+                    shares: vec![1.0 / levels as f32; missing * levels as usize],
                 },
-                _ => Distributions::Quantiles(vec![QUANTILE_LEVELS.map(|l| self.0[f] + 2.0 * l - 1.0); holes]),
+                _ => Distributions::Quantiles(vec![QUANTILE_LEVELS.map(|l| self.0[f] + 2.0 * l - 1.0); missing]),
             }
         };
         Ok(Some(rows.features.iter().enumerate().map(of).collect()))
@@ -100,11 +100,11 @@ impl MatrixModel for ToyModel {
     }
 }
 
-/// What a method does wrong.
+/// A fault of a method.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     TouchesACell,
-    LeavesAHole,
+    LeavesACellMissing,
     DependsOnTheSeed,
     DependsOnThreads,
     IgnoresCancel,
@@ -131,10 +131,10 @@ impl Imputer for Faulty {
         let mut calm = Run::new(run.seed(), 1)?;
         let mut out =
             self.toy.impute(table, if matches!(self.fault, Fault::IgnoresCancel) { &mut calm } else { run })?;
-        let hole = (0..table.rows()).find(|&i| !table.observed().get(i, 0));
-        match (self.fault, hole) {
+        let missing = (0..table.rows()).find(|&i| !table.observed().get(i, 0));
+        match (self.fault, missing) {
             (Fault::TouchesACell, _) => out.table.fill(0, 0, 0.125),
-            (Fault::LeavesAHole, Some(i)) => out.table.hide(i, 0),
+            (Fault::LeavesACellMissing, Some(i)) => out.table.hide(i, 0),
             (Fault::DependsOnTheSeed, Some(i)) => out.table.fill(i, 0, 1.0 / (2.0 + run.seed() as f64)),
             (Fault::DependsOnThreads, Some(i)) => out.table.fill(i, 0, 1.0 / (2.0 + run.threads() as f64)),
             (Fault::FillsHalfIntegers, _) => {
@@ -165,11 +165,11 @@ macro_rules! faulty {
             inductive: false,
             distributions: matches!(Fault::$fault, Fault::PromisesDistributions),
             build: |settings| {
-                let asked = match Fault::$fault {
+                let settings = match Fault::$fault {
                     Fault::IgnoresParameters => Settings::default(),
                     _ => settings.clone(),
                 };
-                Ok(Box::new(Faulty { fault: Fault::$fault, spec: &SPEC, toy: (TOY.build)(&asked)? }))
+                Ok(Box::new(Faulty { fault: Fault::$fault, spec: &SPEC, toy: (TOY.build)(&settings)? }))
             },
             ..TOY_ROW
         };
@@ -201,15 +201,15 @@ fn a_method_that_keeps_the_contract_passes() {
 fn faults_are_caught_by_the_check_that_is_about_them() {
     let cases = [
         (faulty!(TouchesACell), "observed_cells_are_untouched"),
-        (faulty!(LeavesAHole), "nothing_is_left_missing"),
+        (faulty!(LeavesACellMissing), "nothing_is_left_missing"),
         (faulty!(DependsOnTheSeed), "a_seed_that_does_not_matter_does_not"),
         (faulty!(DependsOnThreads), "threads_do_not_change_bytes"),
         (faulty!(IgnoresCancel), "cancel_is_honoured"),
         (faulty!(FillsHalfIntegers), "integers_are_whole"),
-        (faulty!(FillsIgnoredColumns), "columns_not_to_fill_keep_their_holes"),
+        (faulty!(FillsIgnoredColumns), "columns_not_to_fill_stay_missing"),
         (faulty!(GivesUpWithoutTime), "a_budget_of_zero_still_fills"),
         (faulty!(IgnoresParameters), "an_unknown_parameter_is_named_with_the_nearest"),
-        (faulty!(PromisesDistributions), "the_row_says_whether_there_are_distributions"),
+        (faulty!(PromisesDistributions), "the_registry_knows_whether_there_are_distributions"),
     ];
     for (spec, name) in cases {
         let check = CHECKS.iter().find(|c| c.name == name).expect("a check of that name");

@@ -8,7 +8,7 @@ use crate::reports;
 use crate::table_io::{self, Target};
 use crate::terminal::{Bar, Verbosity, bytes, count, print};
 use m3impute::{Cancel, METHODS, MethodSpec, Progress, Table};
-use m3impute_eval::{Candidate, HolesFrom, Plan, Row, ScaleBy, Spread, Summary, Watch};
+use m3impute_eval::{Candidate, HideBy, Plan, Row, ScaleBy, Spread, Summary, Watch};
 use m3impute_io::Input;
 use m3impute_report::{EvaluateFacts, Evaluated, Event};
 use serde_json::json;
@@ -25,12 +25,12 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
     let report = reports::open(args.report.as_deref())?;
     let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
     table_io::say_findings(verbosity, document.findings());
-    let (table, holes, aside) = holes(args, document.table().clone())?;
+    let (table, hide, aside) = hide_by(args, document.table().clone())?;
     aside.iter().for_each(|aside| verbosity.note(aside));
     asides.extend(aside);
     let plan = Plan {
         methods,
-        holes,
+        hide,
         seed: args.run.seed,
         threads: args.run.threads,
         max_seconds: args.run.max_seconds.map(|s| s.as_secs_f64()),
@@ -47,9 +47,9 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
     bar.clear();
     let summary = m3impute_eval::summarise(&rows);
     if let Some(mut report) = report {
-        let mechanism = match &plan.holes {
-            HolesFrom::Mechanism { mechanism, .. } => mechanism.to_string(),
-            HolesFrom::Given(_) => "given cells".to_owned(),
+        let mechanism = match &plan.hide {
+            HideBy::Mechanism { mechanism, .. } => mechanism.to_string(),
+            HideBy::Given(_) => "given cells".to_owned(),
         };
         let how = format!("{} on the same hidden cells, seed {}", count(plan.methods.len(), "method"), args.run.seed);
         let mut work = reports::work(&input, how, settings_of(args, &plan), document.findings(), started);
@@ -91,9 +91,9 @@ fn candidates(args: &EvaluateArgs, verbosity: &Verbosity) -> Result<(Vec<Candida
 fn comparison(input: &str, plan: &Plan, rows: &[Row], summary: &[Summary], verbosity: &Verbosity) -> String {
     let cells = rows.first().map_or(0, |r| r.cells);
     let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len().max(1) as f64;
-    let what = match &plan.holes {
-        HolesFrom::Mechanism { mechanism, repeats, .. } => format!("{mechanism}, {}", count(*repeats, "repeat")),
-        HolesFrom::Given(_) => "given cells".to_owned(),
+    let what = match &plan.hide {
+        HideBy::Mechanism { mechanism, repeats, .. } => format!("{mechanism}, {}", count(*repeats, "repeat")),
+        HideBy::Given(_) => "given cells".to_owned(),
     };
     let mut out = format!("{input}: {} hidden ({:.1} %), {what}\n\n", count(cells, "known cell"), 100.0 * rate);
     out.push_str(&summary_table(summary, verbosity));
@@ -111,12 +111,12 @@ fn comparison(input: &str, plan: &Plan, rows: &[Row], summary: &[Summary], verbo
 fn settings_of(args: &EvaluateArgs, plan: &Plan) -> Vec<(&'static str, String)> {
     let labels: Vec<&str> = plan.methods.iter().map(|m| m.label.as_str()).collect();
     let mut settings = vec![("Methods", labels.join(", "))];
-    match &plan.holes {
-        HolesFrom::Mechanism { mechanism, rate, repeats } => settings.extend([
+    match &plan.hide {
+        HideBy::Mechanism { mechanism, rate, repeats } => settings.extend([
             ("Cells hidden", format!("{mechanism}, {} % asked", 100.0 * rate)),
             ("Repeats", repeats.to_string()),
         ]),
-        HolesFrom::Given(_) => settings.push(("Cells hidden", "as given by `--observed`".to_owned())),
+        HideBy::Given(_) => settings.push(("Cells hidden", "as given by `--observed`".to_owned())),
     }
     let scale = match plan.scale {
         ScaleBy::Observed => "their observed cells",
@@ -135,20 +135,16 @@ fn settings_of(args: &EvaluateArgs, plan: &Plan) -> Vec<(&'static str, String)> 
 }
 
 /// The table to score on, and the hidden cells: drawn by a mechanism, or given. And a note about that.
-fn holes(args: &EvaluateArgs, table: Table) -> Result<(Table, HolesFrom, Option<String>), Failure> {
+fn hide_by(args: &EvaluateArgs, table: Table) -> Result<(Table, HideBy, Option<String>), Failure> {
     let Some(path) = &args.observed else {
         let repeats = args.repeats as usize;
-        return Ok((
-            table,
-            HolesFrom::Mechanism { mechanism: args.hide.mechanism, rate: args.hide.rate, repeats },
-            None,
-        ));
+        return Ok((table, HideBy::Mechanism { mechanism: args.hide.mechanism, rate: args.hide.rate, repeats }, None));
     };
     let shown = m3impute_io::read_observed(path)?;
     let spare = table.schema().columns().get(shown.cols());
     let aside = spare.map(|c| format!("column `{}` is set aside: {} has one column fewer", c.name, path.display()));
     let (truth, shown) = m3impute_eval::given::align(table, &shown)?;
-    Ok((truth, HolesFrom::Given(shown), aside))
+    Ok((truth, HideBy::Given(shown), aside))
 }
 
 fn summary_table(summary: &[Summary], verbosity: &Verbosity) -> String {

@@ -1,11 +1,11 @@
-//! What is known of one column by itself: its baseline (median or most frequent level) and its range.
+//! The baseline of a column (median or most frequent level) and its range.
 
 use super::Finish;
 use super::features::{median, most_frequent};
 use crate::schema::ColumnSpec;
 use serde::{Deserialize, Serialize};
 
-/// The baseline of one column and its range: enough to fill it when everything else fails.
+/// The baseline of one column and its range, with which cells without a prediction are filled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Baseline {
     /// The median of numbers, the most frequent level; none without an observed cell.
@@ -25,7 +25,7 @@ impl Baseline {
         Baseline { value: Some(value), low, high }
     }
 
-    /// Whether this can be true of such a column: what comes from a file may be anything.
+    /// Whether it is valid for such a column: a file may hold anything.
     pub(super) fn fits(&self, spec: &ColumnSpec) -> bool {
         let ordered = |low: f64, high: f64| low <= high && low.is_finite() && high.is_finite();
         let is_level = |code: f64| code.fract() == 0.0 && (0.0..spec.levels.len() as f64).contains(&code);

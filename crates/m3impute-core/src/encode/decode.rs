@@ -1,4 +1,4 @@
-//! Filled numbers become cells, and what a model predicts of features becomes what is known of columns.
+//! Decoding: filled numbers become cells; distributions and validation errors of features become those of columns.
 
 use super::{Encoded, Encoder, Feature, Finish, Meaning};
 use crate::distributions::{ColumnDistributions, Distributions, PredictiveDistributions};
@@ -10,7 +10,7 @@ use crate::validation::{ColumnScore, Measure, ValidationScore};
 use std::ops::Range;
 
 impl Encoder {
-    /// Puts filled numbers into the missing cells of a table, and lists what was filled in another way or left.
+    /// Writes filled numbers into the missing cells of a table, and lists cells filled in another way or left missing.
     ///
     /// A missing cell for which `filled` holds `NaN` gets the column's median or most frequent level, and is listed.
     ///
@@ -37,7 +37,7 @@ impl Encoder {
                 continue;
             }
             let left = if !spec.is_used() {
-                Some("the column is passed through")
+                Some("the column is neither filled nor used")
             } else if !spec.is_filled() {
                 Some("the column is not among those to fill")
             } else {
@@ -56,7 +56,7 @@ impl Encoder {
                 fallbacks.push(listed);
                 continue;
             };
-            // Levels of the table may stand in another order than those that were learnt, or not be there.
+            // Levels of the table may have another order than those that were learnt, or be absent.
             let mut places = vec![None; spec.levels.len()];
             for (place, &code) in codes.iter().enumerate().filter(|(_, code)| !code.is_nan()) {
                 places[code as usize] = Some(place as f64);
@@ -90,10 +90,11 @@ impl Encoder {
         Ok((out, fallbacks))
     }
 
-    /// The distributions of what features lack as those of the holes of a table, of which `data` is the encoding.
+    /// The distributions of missing numbers of features as those of the missing cells of a table, of which `data` is the
+    /// encoding.
     ///
     /// # Errors
-    /// When a column that the encoder knows is not there, or is of another type.
+    /// When a column of the encoder is not there, or is of another type.
     pub(crate) fn distributions(
         &self,
         table: &Table,
@@ -109,9 +110,9 @@ impl Encoder {
             if !spec.is_filled() {
                 continue;
             }
-            // A level that was never seen is no number, but it is no hole either.
+            // A cell with an unknown level has no number, but is not missing either.
             let lacking = (0..table.rows()).filter(|i| !data.observed[i * w + f]);
-            let (rows, holes): (Vec<usize>, Vec<usize>) = lacking
+            let (rows, missing): (Vec<usize>, Vec<usize>) = lacking
                 .enumerate()
                 .filter(|(_, i)| !table.observed().get(*i, column))
                 .map(|(place, i)| (i, place))
@@ -119,11 +120,11 @@ impl Encoder {
             let value = |x: f64| baseline.finish(spec, self.raw(f, x), finish);
             let of = match of {
                 Distributions::Quantiles(of) => {
-                    Distributions::Quantiles(holes.iter().map(|&h| of[h].map(value)).collect())
+                    Distributions::Quantiles(missing.iter().map(|&k| of[k].map(value)).collect())
                 }
                 Distributions::Shares { values, shares } => {
                     let width = values.len();
-                    let shares = holes.iter().flat_map(|h| &shares[h * width..(h + 1) * width]).copied().collect();
+                    let shares = missing.iter().flat_map(|k| &shares[k * width..(k + 1) * width]).copied().collect();
                     Distributions::Shares { values: values.into_iter().map(value).collect(), shares }
                 }
             };
@@ -171,11 +172,11 @@ impl Encoder {
         }
     }
 
-    /// The value that a row's features stand for; none without a feature, or where the method left them `NaN`.
+    /// The value that a row's features encode; none without a feature, or where the method left them `NaN`.
     fn value_of(&self, features: Range<usize>, row: &[f64]) -> Option<f64> {
         let value = |f: usize| (f, self.raw(f, row[f]));
         let predicted = features.map(value).filter(|(_, value)| !value.is_nan());
-        // The first of the largest: of a number there is one, of flags the likeliest level wins.
+        // The first of the largest: a number has one feature, of flags the most probable level is taken.
         let (f, value) = predicted.reduce(|a, b| if b.1 > a.1 { b } else { a })?;
         Some(match self.features[f].meaning {
             Meaning::Flag(level) => f64::from(level),

@@ -58,7 +58,7 @@ pub(super) fn features_of(
     }
 }
 
-/// The distinct values of a number, rising; none of levels, which are codes.
+/// The distinct values of a number, increasing; none of levels, which are codes.
 pub(super) fn distinct_values(spec: &ColumnSpec, values: &[f64]) -> Vec<f64> {
     if matches!(spec.kind, Kind::Categorical | Kind::Boolean) {
         return Vec::new();

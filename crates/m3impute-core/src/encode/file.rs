@@ -1,4 +1,4 @@
-//! The encoder in a model file: what is stored as tensors, and the checks of what comes from a file.
+//! The encoder in a model file: its tensors, and the checks of what is read.
 
 use super::{Encoder, Meaning, Scale};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::model_file::{ModelFile, Tensor};
 use std::collections::BTreeMap;
 
 impl Encoder {
-    /// Puts what is not in the header of a model file into its tensors.
+    /// Writes what is not in the header of a model file into its tensors.
     pub(crate) fn store(&self, tensors: &mut BTreeMap<String, Tensor>) {
         for (f, values) in self.values.iter().enumerate() {
             tensors.insert(values_name(f), Tensor::F64(vec![values.len()], values.clone()));
@@ -22,8 +22,8 @@ impl Encoder {
         if encoder.encoding.scale == Scale::Unit {
             for (f, feature) in encoder.features.iter().enumerate() {
                 let values = file.f64s(&values_name(f))?.1;
-                let rising = values.iter().all(|v| v.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
-                if !rising || (values.is_empty() && feature.meaning == Meaning::Number) {
+                let increasing = values.iter().all(|v| v.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
+                if !increasing || (values.is_empty() && feature.meaning == Meaning::Number) {
                     return Err(Error::damaged(format!("the values of feature {f}")));
                 }
                 encoder.values.push(values.to_vec());

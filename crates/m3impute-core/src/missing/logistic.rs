@@ -14,9 +14,9 @@ pub(super) const MNAR_KEPT: f64 = 0.875;
 /// The chance of each eligible cell when complete columns decide about the others, and then each cell that is left
 /// stays with probability `kept`.
 ///
-/// Of `d` columns `max(d / 2, 1)` stay complete: columns that are not to be filled, then random ones without holes,
-/// then others, whose holes count as the column's mean. For each other column the logit is a sum of the complete ones
-/// with standard normal weights, scaled to variance 1, plus the intercept that gives the rate.
+/// Of `d` columns `max(d / 2, 1)` stay complete: columns that are not to be filled, then random ones without missing
+/// cells, then others, whose missing cells count as the column's mean. For each other column the logit is a sum of the
+/// complete ones with standard normal weights, scaled to variance 1, plus the intercept that gives the rate.
 pub(super) fn mar(
     table: &Table,
     eligible: &[Vec<usize>],
@@ -36,7 +36,7 @@ pub(super) fn mar(
         let expected = "at least two columns with observed cells, one of them to stay complete".to_owned();
         return Err(request(&format!("mechanism `{mechanism}`"), expected, format!("{} columns", used.len())));
     }
-    // What is to go by the logistic function, as a share of the cells of the columns that it decides about.
+    // The rate of the logistic function, in the columns that it decides about.
     let share = within as f64 / all as f64;
     let of_column = (1.0 - (1.0 - rate) / kept) / share;
     if !(of_column > 0.0 && of_column < 1.0) {
@@ -45,10 +45,10 @@ pub(super) fn mar(
         return Err(request(&format!("rate of `{mechanism}`"), expected, rate));
     }
 
-    let with_holes = complete.iter().filter(|&&j| table.missing_in(j) > 0).count();
-    if with_holes > 0 {
+    let incomplete = complete.iter().filter(|&&j| table.missing_in(j) > 0).count();
+    if incomplete > 0 {
         notes.push(format!(
-            "holes in {with_holes} of the {} columns that decide count as the column's mean",
+            "missing cells in {incomplete} of the {} columns that decide count as the column's mean",
             complete.len()
         ));
     }
@@ -66,7 +66,7 @@ pub(super) fn mar(
         if eligible[j].len() > 1 && logits.iter().all(|&l| l == 0.0) {
             let name = &specs[j].name;
             notes.push(format!(
-                "the columns that decide about `{name}` are constant: its holes are completely at random"
+                "the columns that decide about `{name}` are constant: its cells go missing completely at random"
             ));
         }
         let intercept = intercept_for(&logits, of_column);
@@ -91,18 +91,18 @@ pub(super) fn self_masked(table: &Table, eligible: &[Vec<usize>], rate: f64, run
 
 /// The columns that decide.
 fn complete_columns(table: &Table, used: &[usize], run: &Run) -> Vec<usize> {
-    let wanted = (used.len() / 2).max(1);
+    let count = (used.len() / 2).max(1);
     let mut order = used.to_vec();
     order.shuffle(&mut run.rng("ampute columns", 0));
     // The sort is stable: within each class the order stays random.
     order.sort_by_key(|&j| match (table.schema().columns()[j].is_filled(), table.missing_in(j)) {
         (false, _) => 0,
         (true, 0) => 1,
-        (true, holes) if holes < table.rows() => 2,
+        (true, missing) if missing < table.rows() => 2,
         (true, _) => 3,
     });
     let not_to_fill = order.iter().filter(|&&j| !table.schema().columns()[j].is_filled()).count();
-    order.truncate(wanted.max(not_to_fill));
+    order.truncate(count.max(not_to_fill));
     order
 }
 
@@ -145,11 +145,11 @@ fn sigmoid(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{complete, correlation, hidden_in, numbers, run, tolerance};
-    use super::super::{Holes, hide};
+    use super::super::{HiddenCells, hide};
     use super::*;
 
-    fn stays_complete(holes: &Holes, j: usize) -> bool {
-        holes.shown.column(j).iter().all(|&s| s)
+    fn stays_complete(hidden_cells: &HiddenCells, j: usize) -> bool {
+        hidden_cells.shown.column(j).iter().all(|&s| s)
     }
 
     #[test]
@@ -165,37 +165,39 @@ mod tests {
     fn mar_leaves_half_of_the_columns_complete() {
         let table = complete();
         for seed in 0..5 {
-            let holes = hide(&table, Mechanism::Mar, 0.3, &run(seed)).unwrap();
-            let complete: Vec<usize> = (0..6).filter(|&j| stays_complete(&holes, j)).collect();
+            let hidden_cells = hide(&table, Mechanism::Mar, 0.3, &run(seed)).unwrap();
+            let complete: Vec<usize> = (0..6).filter(|&j| stays_complete(&hidden_cells, j)).collect();
             assert_eq!(complete.len(), 3);
             for j in (0..6).filter(|j| !complete.contains(j)) {
-                let rate = holes.column_rates[j].unwrap();
+                let rate = hidden_cells.column_rates[j].unwrap();
                 assert!((rate - 0.6).abs() < tolerance(0.6, table.rows()), "column {j}: {rate}");
             }
         }
     }
 
-    /// Rows that agree in the complete columns differ in what else they hold; if their holes do not follow the column's
-    /// own values, the mechanism looks at the complete columns only.
+    /// Given the complete columns, hidden cells must not depend on the column's own values.
     #[test]
     fn mar_depends_on_the_complete_columns_only() {
         let table = complete();
         let n = table.rows();
         for seed in 0..5 {
-            let holes = hide(&table, Mechanism::Mar, 0.3, &run(seed)).unwrap();
-            let complete: Vec<usize> = (0..6).filter(|&j| stays_complete(&holes, j)).collect();
+            let hidden_cells = hide(&table, Mechanism::Mar, 0.3, &run(seed)).unwrap();
+            let complete: Vec<usize> = (0..6).filter(|&j| stays_complete(&hidden_cells, j)).collect();
             for j in (0..4).filter(|j| !complete.contains(j)) {
-                let hidden = hidden_in(&holes, j);
+                let hidden = hidden_in(&hidden_cells, j);
                 let strongest =
                     complete.iter().map(|&k| correlation(&hidden, &numbers(&table, k)).abs()).fold(0.0, f64::max);
                 assert!(strongest > 0.1, "seed {seed}: the complete columns do not decide about {j}: {strongest}");
 
-                // The chances are known: what is left of the holes after them must not follow the column's own value.
+                // The residuals of the known probabilities must not correlate with the column's own values.
                 let eligible = super::super::eligible_rows(&table);
                 let chances = mar(&table, &eligible, 0.3, 1.0, &run(seed), &mut Vec::new()).unwrap();
                 let left: Vec<f64> = hidden.iter().zip(&chances[j]).map(|(h, p)| h - p).collect();
                 let r = correlation(&left, &numbers(&table, j));
-                assert!(r.abs() < 4.0 / (n as f64).sqrt(), "seed {seed}: holes of {j} follow its own values: {r}");
+                assert!(
+                    r.abs() < 4.0 / (n as f64).sqrt(),
+                    "seed {seed}: hidden cells of {j} follow its own values: {r}"
+                );
             }
         }
     }
@@ -203,23 +205,23 @@ mod tests {
     #[test]
     fn the_chances_of_mar_do_not_change_with_the_columns_that_are_amputed() {
         let table = complete();
-        let holes = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
-        let j = (0..4).find(|&j| !stays_complete(&holes, j)).unwrap();
+        let hidden_cells = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
+        let j = (0..4).find(|&j| !stays_complete(&hidden_cells, j)).unwrap();
         let mut other = table.clone();
         (0..table.rows()).for_each(|i| other.fill(i, j, -table.number(i, j)));
-        assert_eq!(hide(&other, Mechanism::Mar, 0.3, &run(0)).unwrap().shown, holes.shown);
+        assert_eq!(hide(&other, Mechanism::Mar, 0.3, &run(0)).unwrap().shown, hidden_cells.shown);
     }
 
     #[test]
-    fn mar_draws_the_complete_columns_among_those_without_holes() {
+    fn mar_draws_the_complete_columns_among_those_without_missing_cells() {
         let mut table = complete();
         (0..3).for_each(|j| table.hide(0, j));
-        let holes = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
-        assert!((3..6).all(|j| stays_complete(&holes, j)) && holes.notes.is_empty());
+        let hidden_cells = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
+        assert!((3..6).all(|j| stays_complete(&hidden_cells, j)) && hidden_cells.notes.is_empty());
         table.hide(1, 3);
-        let holes = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
-        assert!((4..6).all(|j| stays_complete(&holes, j)));
-        assert_eq!(holes.notes, ["holes in 1 of the 3 columns that decide count as the column's mean"]);
+        let hidden_cells = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
+        assert!((4..6).all(|j| stays_complete(&hidden_cells, j)));
+        assert_eq!(hidden_cells.notes, ["missing cells in 1 of the 3 columns that decide count as the column's mean"]);
     }
 
     #[test]
@@ -241,13 +243,13 @@ mod tests {
     #[test]
     fn the_papers_mnar_also_hides_what_decided() {
         let table = complete();
-        let holes = hide(&table, Mechanism::Mnar, 0.3, &run(1)).unwrap();
+        let hidden_cells = hide(&table, Mechanism::Mnar, 0.3, &run(1)).unwrap();
         let eighth = tolerance(0.125, table.rows());
         let deciding: Vec<f64> =
-            holes.column_rates.iter().flatten().copied().filter(|r| (r - 0.125).abs() < eighth).collect();
-        assert_eq!(deciding.len(), 3, "{:?}", holes.column_rates);
+            hidden_cells.column_rates.iter().flatten().copied().filter(|r| (r - 0.125).abs() < eighth).collect();
+        assert_eq!(deciding.len(), 3, "{:?}", hidden_cells.column_rates);
         // (1 - 0.7 / 0.875) * 2 = 0.4 go by the logistic function, then an eighth of the rest: 0.475.
-        for rate in holes.column_rates.iter().flatten().filter(|r| **r > 0.2) {
+        for rate in hidden_cells.column_rates.iter().flatten().filter(|r| **r > 0.2) {
             assert!((rate - 0.475).abs() < tolerance(0.475, table.rows()), "{rate}");
         }
     }
@@ -257,9 +259,9 @@ mod tests {
         let table = complete();
         let mut signs = [0, 0];
         for seed in 0..4 {
-            let holes = hide(&table, Mechanism::SelfMasked, 0.3, &run(seed)).unwrap();
+            let hidden_cells = hide(&table, Mechanism::SelfMasked, 0.3, &run(seed)).unwrap();
             for j in 0..4 {
-                let r = correlation(&hidden_in(&holes, j), &numbers(&table, j));
+                let r = correlation(&hidden_in(&hidden_cells, j), &numbers(&table, j));
                 assert!(r.abs() > 0.2, "seed {seed}, column {j}: {r}");
                 signs[usize::from(r > 0.0)] += 1;
             }
@@ -268,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn constant_columns_that_decide_make_holes_at_random_and_it_is_said() {
+    fn constant_columns_that_decide_hide_cells_at_random_with_a_note() {
         let mut table = complete();
         for j in 0..6 {
             (0..table.rows()).for_each(|i| table.fill(i, j, 1.0));
         }
-        let holes = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
-        assert!((holes.rate() - 0.3).abs() < tolerance(0.3, 6 * table.rows()));
-        assert_eq!(holes.notes.len(), 3);
+        let hidden_cells = hide(&table, Mechanism::Mar, 0.3, &run(0)).unwrap();
+        assert!((hidden_cells.rate() - 0.3).abs() < tolerance(0.3, 6 * table.rows()));
+        assert_eq!(hidden_cells.notes.len(), 3);
     }
 }

@@ -1,8 +1,8 @@
-//! The embeddings of a whole table without a way back, a part of the samples at a time.
+//! Inference: the embeddings of a whole table without gradients, a part of the samples at a time.
 //!
-//! With edge states the samples are gone through in parts, layer by layer, and the edges of earlier layers are computed
-//! again from the nodes: with three layers that takes not one product more, because the first edge states follow from
-//! numbers, and no edge of the whole table is ever kept.
+//! With edge states the samples are processed in parts, layer by layer, and the edge states of earlier layers are
+//! recomputed from the nodes, so that memory never holds the edges of the whole table. With three layers that takes no
+//! additional product, because the first edge states are numbers.
 
 use super::{Encoder, FeatureStates};
 use crate::graph::Shown;
@@ -25,7 +25,7 @@ struct NodeStates {
 }
 
 impl Encoder {
-    /// The embeddings of all samples, `[n, d]`, and the states of the features, without a way back.
+    /// The embeddings of all samples, `[n, d]`, and the states of the features, without gradients.
     ///
     /// # Errors
     /// When the run is cancelled.
@@ -41,7 +41,7 @@ impl Encoder {
         let mut states = run.install(|| self.first_states(tape, params, &parts));
         for l in 0..self.layers.len() {
             let (samples, features) = if in_parts {
-                // A thread a part: what a part needs stays in the cache of its processor.
+                // One thread per part: the data of a part stays in the cache of its processor.
                 let layer = |tape: &mut Tape, (p, part)| {
                     run.check().map(|()| alone(|| self.layer_of_part(tape, params, &states, l, (p, part))))
                 };
@@ -74,7 +74,7 @@ impl Encoder {
         NodeStates { samples: vec![samples.collect()], features }
     }
 
-    /// Layer `l` on one part: its samples, and the features, or what this part adds to their sums where there are parts.
+    /// Layer `l` on one part: its samples, and the features or, where there are parts, this part's share of their sums.
     fn layer_of_part(
         &self,
         tape: &mut Tape,
@@ -102,7 +102,7 @@ impl Encoder {
         (copy(&pass, samples), copy(&pass, features))
     }
 
-    /// The features after layer `l`, from the means of what the edges of all parts send them, `[m, d]`.
+    /// The features after layer `l`, from the means of the messages of all parts, `[m, d]`.
     fn features_of_means(
         &self,
         tape: &mut Tape,

@@ -20,7 +20,7 @@ use rand_chacha::ChaCha8Rng;
 pub struct EgSage {
     message: Linear,
     node: Linear,
-    /// None in the last layer: nobody would read the new edges.
+    /// None in the last layer, whose edges are not used.
     edge: Option<Linear>,
 }
 

@@ -1,7 +1,7 @@
-//! Several networks, each of which has not seen some cells: trained side by side, asked together.
+//! A bag of networks: one is trained on each fold, in parallel; their predictions are averaged.
 
 use super::batch::{Batch, Grid};
-use super::forward::{Answer, GraphNetwork, Shape};
+use super::forward::{GraphNetwork, Output, Shape};
 use super::inputs::ColumnInput;
 use super::pairwise::Pairwise;
 use super::train::{Task, Trainer, Training};
@@ -14,21 +14,21 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Cells, observed or not, of the rows that are answered at a time.
+/// Cells, observed or not, of the rows that are predicted at a time.
 const CELLS: usize = 4096;
-/// Cells, observed or not, of the rows that are looked at to tell when to stop.
+/// Cells, observed or not, of the rows whose held-out cells decide about early stopping.
 const VALIDATION_CELLS: usize = 64 * 1024;
-/// What an unexpected level counts beside an absolute error.
+/// The weight of the log loss of a level beside the absolute error of a number.
 const LEVEL_ERROR: f64 = 0.1;
 
 /// A trained network.
 #[derive(Clone, Debug)]
 pub struct TrainedNetwork {
-    /// Its maps.
+    /// Its layers.
     pub network: GraphNetwork,
     /// Its weights.
     pub params: Params,
-    /// The partners of each column, `k` each.
+    /// Its pairwise linear predictors.
     pub pairwise: Pairwise,
 }
 
@@ -54,8 +54,8 @@ impl TrainedNetwork {
             return Err(Error::damaged(format!("the shape of network `{prefix}`")));
         }
         // The file must hold the larger matrices before any of that size is made.
-        let answers = columns.iter().map(ColumnInput::answers).max().unwrap_or(1);
-        matrix(file, &format!("{prefix}answers.weight"), (m * answers, shape.width))?;
+        let classes = columns.iter().map(ColumnInput::classes).max().unwrap_or(1);
+        matrix(file, &format!("{prefix}classes.weight"), (m * classes, shape.width))?;
         let (size, who) = file.u32s(&format!("{prefix}partners"))?;
         let k = (m - 1).min(Pairwise::MOST);
         if size != [m * k] || who.iter().any(|&j| j as usize >= m) {
@@ -73,22 +73,24 @@ impl TrainedNetwork {
     }
 }
 
-/// What the networks say of the cells of one column: two opinions each, from its answers and from its point. A column
-/// that is answered by shares has the first alone.
+/// Two predictions of the cells of one column: from the probabilities of its classes, and from its point. Only a
+/// [`Response::Number`] has the second.
 pub type Predicted = [Vec<f32>; 2];
 
 /// A network in training, with the best state so far.
 struct TrainingRun<'a> {
     trainer: Trainer<'a>,
-    /// The held-out cells that are looked at to tell when to stop, `[n, m]`.
+    /// The held-out cells that decide about early stopping, `[n, m]`.
     validation: Vec<bool>,
+    /// The smallest validation error, and the weights then.
     best: (f64, Params),
+    /// The step of the best state.
     at: usize,
     done: bool,
 }
 
-/// Trains a network on each fold, a table and which of its cells are held out, until its error on those has stopped to
-/// fall, or no more than `reserve` is left of a limited time.
+/// Trains a network on each fold, a table and which of its cells are held out, until the error on those no longer
+/// falls, or no more than `reserve` is left of the time limit.
 ///
 /// # Errors
 /// When the run is cancelled, or a loss is not finite.
@@ -110,7 +112,7 @@ pub fn train(
         let task = Task { grid, columns, pairwise: &pairwise[k], rows };
         let trainer = Trainer::new(task, training, &mut run.rng("weights", k as u64));
         let best = (f64::INFINITY, trainer.smoothed());
-        // Some rows of a large table tell as much as all of them.
+        // Some rows of a large table are enough for early stopping.
         let stride = (grid.observed.len() / VALIDATION_CELLS).max(1);
         let validation = held.iter().enumerate().map(|(at, h)| *h && (at / m) % stride == 0).collect();
         runs.push(TrainingRun { trainer, validation, best, at: 0, done: false });
@@ -180,22 +182,22 @@ impl TrainingRun<'_> {
         for from in (0..grid.n).step_by(rows) {
             run.check()?;
             let part = from..(from + rows).min(grid.n);
-            let said =
+            let predicted =
                 predict_rows(&mut tape, &[(network, &params, pairwise)], columns, grid, part.clone(), &self.validation);
-            for (f, [answers, point]) in said.iter().enumerate() {
+            for (f, [from_classes, point]) in predicted.iter().enumerate() {
                 let column = &columns[f];
-                let asked = part.clone().map(|i| i * grid.m + f).filter(|&at| self.validation[at]);
+                let cells = part.clone().map(|i| i * grid.m + f).filter(|&at| self.validation[at]);
                 let scale = if column.response.is_number() { 1.0 } else { LEVEL_ERROR };
-                for (c, at) in asked.enumerate() {
+                for (c, at) in cells.enumerate() {
                     let cell = c * column.response.width()..(c + 1) * column.response.width();
                     let of = |prediction: &[f32]| scale * column.response.error(&prediction[cell.clone()], grid.x[at]);
-                    error += of(answers) + of(if point.is_empty() { answers } else { point });
+                    error += of(from_classes) + of(if point.is_empty() { from_classes } else { point });
                     count += 2;
                 }
             }
         }
         let error = if count == 0 { 0.0 } else { error / f64::from(count) };
-        // Without cells to tell, the latest is the best.
+        // Without validation cells, the latest state is the best.
         if error < self.best.0 || count == 0 {
             self.best = (error, params);
             self.at = last;
@@ -204,8 +206,8 @@ impl TrainingRun<'_> {
     }
 }
 
-/// What the networks say, on average, of the cells that are asked for, given all that is observed. For each column the
-/// opinions of its cells, row by row.
+/// The mean predictions of the networks for the requested cells, given all observed cells: for each column those of
+/// its cells, row by row.
 ///
 /// # Errors
 /// When the run is cancelled.
@@ -213,7 +215,7 @@ pub fn predict(
     nets: &[&TrainedNetwork],
     columns: &[ColumnInput],
     grid: &Grid,
-    asked: &[bool],
+    requested: &[bool],
     run: &Run,
 ) -> Result<Vec<Predicted>> {
     let nets: Vec<_> = nets.iter().map(|net| (&net.network, &net.params, &net.pairwise)).collect();
@@ -225,7 +227,7 @@ pub fn predict(
             // A tape keeps its memory for the next rows.
             .map_init(Tape::inference, |tape, &from| {
                 run.check()?;
-                Ok(alone(|| predict_rows(tape, &nets, columns, grid, from..(from + rows).min(grid.n), asked)))
+                Ok(alone(|| predict_rows(tape, &nets, columns, grid, from..(from + rows).min(grid.n), requested)))
             })
             .collect()
     });
@@ -238,7 +240,7 @@ pub fn predict(
     Ok(all)
 }
 
-/// How many rows are answered at a time.
+/// How many rows are predicted at a time.
 fn rows_at_a_time(grid: &Grid) -> usize {
     (CELLS / grid.m).clamp(8, 512)
 }
@@ -249,10 +251,10 @@ fn predict_rows(
     columns: &[ColumnInput],
     grid: &Grid,
     rows: std::ops::Range<usize>,
-    asked: &[bool],
+    requested: &[bool],
 ) -> Vec<Predicted> {
     let m = grid.m;
-    let rows: Vec<u32> = rows.filter(|i| asked[i * m..(i + 1) * m].iter().any(|a| *a)).map(|i| i as u32).collect();
+    let rows: Vec<u32> = rows.filter(|i| requested[i * m..(i + 1) * m].iter().any(|r| *r)).map(|i| i as u32).collect();
     let mut predicted = vec![Predicted::default(); m];
     if rows.is_empty() {
         return predicted;
@@ -260,18 +262,18 @@ fn predict_rows(
     let of = |what: &[bool]| -> Vec<bool> {
         rows.iter().flat_map(|&i| what[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
     };
-    let (shown, wanted) = (of(&grid.observed), of(asked));
+    let (shown, is_target) = (of(&grid.observed), of(requested));
     let mut points: Vec<f32> = Vec::new();
-    let mut shares: Vec<f32> = Vec::new(); // [t, most answers]
+    let mut shares: Vec<f32> = Vec::new(); // [t, most classes]
     let mut targets = Vec::new();
-    let most = columns.iter().map(ColumnInput::answers).max().unwrap_or(1);
+    let most = columns.iter().map(ColumnInput::classes).max().unwrap_or(1);
     let part = 1.0 / nets.len() as f32;
     for &(network, params, pairwise) in nets {
-        let batch = Batch::new(grid, &rows, columns, pairwise, &shown, |at| wanted[at]);
+        let batch = Batch::new(grid, &rows, columns, pairwise, &shown, |at| is_target[at]);
         tape.reset();
         let mut pass = Pass::new(tape, params);
-        let Answer { point, logits } = network.answer(&mut pass, &batch);
-        let (said, logits) = (pass.tape.value(point).as_slice(), pass.tape.value(logits));
+        let Output { point, logits } = network.forward(&mut pass, &batch);
+        let (point, logits) = (pass.tape.value(point).as_slice(), pass.tape.value(logits));
         if targets.is_empty() {
             targets = batch.target_column.targets().to_vec();
             points = vec![0.0; targets.len()];
@@ -279,15 +281,15 @@ fn predict_rows(
         }
         let mut raised = vec![0.0; most];
         for (t, (shares, &f)) in shares.chunks_exact_mut(most).zip(&targets).enumerate() {
-            points[t] += part * said[t];
-            let answers = columns[f as usize].answers();
-            add_softmax(&logits.row(t)[..answers], part, &mut raised, shares);
+            points[t] += part * point[t];
+            let classes = columns[f as usize].classes();
+            add_softmax(&logits.row(t)[..classes], part, &mut raised, shares);
         }
     }
     for ((&f, point), shares) in targets.iter().zip(points).zip(shares.chunks_exact(most)) {
         let predicted = &mut predicted[f as usize];
         let column = &columns[f as usize];
-        let shares = &shares[..column.answers()];
+        let shares = &shares[..column.classes()];
         match column.response {
             Response::Number => {
                 let [low, median, high] = [0.16, 0.5, 0.84].map(|q| column.bins.quantile(shares, q));
@@ -301,7 +303,7 @@ fn predict_rows(
     predicted
 }
 
-/// Adds a part of the shares that these logits mean to `sum`; `raised` is room to work in.
+/// Adds `part` times the softmax of these logits to `sum`; `raised` is scratch space.
 fn add_softmax(logits: &[f32], part: f32, raised: &mut [f32], sum: &mut [f32]) {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let raised = &mut raised[..logits.len()];

@@ -1,12 +1,12 @@
-//! The table as the network sees it, and the part of it that one pass looks at.
+//! The table as the network sees it, and the batch of its rows that one pass works on.
 
 use super::inputs::ColumnInput;
 use super::pairwise::Pairwise;
 use m3impute_nn::{Index, Matrix};
 use std::sync::Arc;
 
-/// A table of numbers: `x` and `observed` are `[n, m]`, row by row. Numbers lie about [0, 1]; a level is its place among
-/// those known by name, or their number for another.
+/// A table of numbers: `x` and `observed` are `[n, m]`, row by row. Numbers lie about [0, 1]; a level is its index among
+/// the frequent levels, or their count for a rare one.
 #[derive(Clone, Debug)]
 pub struct Grid {
     /// How many rows.
@@ -25,9 +25,9 @@ impl Grid {
         (0..self.n).map(|i| i * self.m + column).filter(|&at| self.observed[at]).map(|at| self.x[at]).collect()
     }
 
-    /// The rows whose cell in a column is one of those.
-    pub fn rows_where(&self, column: usize, is_one: impl Fn(usize) -> bool) -> Vec<u32> {
-        (0..self.n).filter(|i| is_one(i * self.m + column)).map(|i| i as u32).collect()
+    /// The rows whose cell in a column is selected.
+    pub fn rows_where(&self, column: usize, is_selected: impl Fn(usize) -> bool) -> Vec<u32> {
+        (0..self.n).filter(|i| is_selected(i * self.m + column)).map(|i| i as u32).collect()
     }
 
     /// Some of the rows.
@@ -37,12 +37,12 @@ impl Grid {
     }
 }
 
-/// Some rows of what is `[n, m]`.
+/// Some rows of a matrix `[n, m]`.
 pub fn select_rows<T: Copy>(of: &[T], rows: &[u32], m: usize) -> Vec<T> {
     rows.iter().flat_map(|&i| of[i as usize * m..(i as usize + 1) * m].iter().copied()).collect()
 }
 
-/// Cells of some rows that are shown, and cells that are asked for. Rows are counted within the batch.
+/// The shown cells and the target cells of some rows. Rows are counted within the batch.
 ///
 /// Notation: `b` rows, `e` shown cells, `t` targets; both in the order of columns, so that each column is one piece.
 #[derive(Debug)]
@@ -66,14 +66,14 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The batch of some rows: `shown` and `asked` say it of cell `[row in the batch, column]`.
+    /// The batch of some rows: `shown` and `is_target` are of cells `[row in the batch, column]`.
     pub fn new(
         grid: &Grid,
         rows: &[u32],
         columns: &[ColumnInput],
         pairwise: &Pairwise,
         shown: &[bool],
-        asked: impl Fn(usize) -> bool,
+        is_target: impl Fn(usize) -> bool,
     ) -> Batch {
         let (m, b, k) = (grid.m, rows.len(), pairwise.k);
         let width = columns.iter().map(ColumnInput::code_width).max().unwrap_or(1);
@@ -92,7 +92,7 @@ impl Batch {
                     edge_row.push(i as u32);
                     edge_column.push(f as u32);
                 }
-                if asked(at) {
+                if is_target(at) {
                     target_row.push(i as u32);
                     target_column.push(f as u32);
                     for &j in &pairwise.partners[f * k..(f + 1) * k] {
@@ -116,7 +116,7 @@ impl Batch {
         }
     }
 
-    /// How many cells are asked for.
+    /// How many cells are to be predicted.
     pub fn targets(&self) -> usize {
         self.target_row.len()
     }

@@ -11,7 +11,7 @@
 //! cell       h  = gelu(H gelu(G [norm(s) * r; norm(s) * g_f] + g) + h)        [t, d]
 //! base       sum over shown partners of softmax(l_f + L_f h) (slope x + shift) [t, 1]
 //! point      base + P_f h                                                     [t, 1]
-//! answers    Q_f h + q_f                                                      [t, answers]
+//! logits     Q_f h + q_f                                                      [t, classes]
 //! ```
 
 use super::batch::{Batch, Grid};
@@ -35,7 +35,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Whether what came from a file can be used.
+    /// Whether what came from a file is valid.
     pub fn is_sound(&self) -> bool {
         (1..=1 << 14).contains(&self.width) && (1..=64).contains(&self.layers)
     }
@@ -53,7 +53,7 @@ pub struct GraphNetwork {
     mix: [Linear; 2],
     pairwise: Option<[ParamId; 5]>,
     point: [ParamId; 2],
-    answers: [ParamId; 2],
+    classes: [ParamId; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -67,12 +67,12 @@ struct Layer {
 #[derive(Clone, Copy, Debug)]
 struct Norm([ParamId; 2]);
 
-/// What the network says of the targets.
+/// The predictions of the targets.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
-    /// A point, `[t, 1]`.
+pub struct Output {
+    /// The points, `[t, 1]`.
     pub point: Var,
-    /// Logits of what it may be, `[t, answers]`.
+    /// The logits of the classes, `[t, most classes of a column]`.
     pub logits: Var,
 }
 
@@ -91,18 +91,19 @@ impl Norm {
 }
 
 impl GraphNetwork {
-    /// A fresh network for these columns; points start at `typical` values.
+    /// A network with random weights for these columns; points start at the `baselines`, probabilities at the frequencies
+    /// in `grid`.
     pub fn new(
         params: &mut Params,
         shape: Shape,
         columns: &[ColumnInput],
         pairwise: &Pairwise,
-        (typical, grid): (&[f32], &Grid),
+        (baselines, grid): (&[f32], &Grid),
         rng: &mut ChaCha8Rng,
     ) -> GraphNetwork {
         let (d, m) = (shape.width, columns.len());
         let codes = columns.iter().map(ColumnInput::code_width).max().unwrap_or(1);
-        let answers = columns.iter().map(ColumnInput::answers).max().unwrap_or(1);
+        let classes = columns.iter().map(ColumnInput::classes).max().unwrap_or(1);
         let bound = 1.0 / (codes as f32).sqrt();
         let value = [
             params.add("value.weight", Matrix::uniform(m * d, codes, -bound, bound, rng)),
@@ -127,7 +128,7 @@ impl GraphNetwork {
             })
             .collect();
         let frequencies =
-            Matrix::from_vec(m, answers, log_frequencies(columns, grid, answers)).expect("a row a column");
+            Matrix::from_vec(m, classes, log_frequencies(columns, grid, classes)).expect("a row a column");
         GraphNetwork {
             value,
             start,
@@ -147,11 +148,11 @@ impl GraphNetwork {
             }),
             point: [
                 params.add("point.weight", Matrix::normal(m, d, 0.02, rng)),
-                params.add("point.bias", Matrix::column(typical.to_vec())),
+                params.add("point.bias", Matrix::column(baselines.to_vec())),
             ],
-            answers: [
-                params.add("answers.weight", Matrix::normal(m * answers, d, 0.02, rng)),
-                params.add("answers.bias", frequencies),
+            classes: [
+                params.add("classes.weight", Matrix::normal(m * classes, d, 0.02, rng)),
+                params.add("classes.bias", frequencies),
             ],
         }
     }
@@ -159,8 +160,8 @@ impl GraphNetwork {
     /// A network whose weights are still to come, from a file.
     pub fn blank(params: &mut Params, shape: Shape, columns: &[ColumnInput], pairwise: &Pairwise) -> GraphNetwork {
         let nothing = Grid { n: 0, m: columns.len(), x: Vec::new(), observed: Vec::new() };
-        let typical = vec![0.0; columns.len()];
-        GraphNetwork::new(params, shape, columns, pairwise, (&typical, &nothing), &mut ChaCha8Rng::seed_from_u64(0))
+        let baselines = vec![0.0; columns.len()];
+        GraphNetwork::new(params, shape, columns, pairwise, (&baselines, &nothing), &mut ChaCha8Rng::seed_from_u64(0))
     }
 
     /// The states of rows, `[b, d]`.
@@ -189,8 +190,8 @@ impl GraphNetwork {
         self.out_norm.apply(pass, s)
     }
 
-    /// What the network says of the targets.
-    pub fn answer(&self, pass: &mut Pass<'_>, batch: &Batch) -> Answer {
+    /// Predicts the targets of a batch.
+    pub fn forward(&self, pass: &mut Pass<'_>, batch: &Batch) -> Output {
         let s = self.rows(pass, batch); // [b, d]
         let shown = pass.tape.constant(batch.shown.clone());
         let of_row = self.soft[0].part(pass, 0, shown); // [b, d]
@@ -216,9 +217,9 @@ impl GraphNetwork {
 
         let [weight, bias] = self.point.map(|id| pass.param(id));
         let mut point = pass.tape.grouped_linear(h, weight, None, &batch.target_column, Activation::None); // [t, 1]
-        let typical = pass.tape.gather(bias, &batch.target_column);
+        let baseline = pass.tape.gather(bias, &batch.target_column);
         point = match self.pairwise {
-            None => pass.tape.add(point, typical),
+            None => pass.tape.add(point, baseline),
             Some(pairwise) => {
                 let [slope, shift, logit, weight, bias] = pairwise.map(|id| pass.param(id));
                 let relevance = pass.tape.grouped_linear(h, weight, Some(bias), &batch.target_column, Activation::None); // [t, k]
@@ -230,19 +231,19 @@ impl GraphNetwork {
                 let scaled = pass.tape.mul(slope, values);
                 let ends = pass.tape.add_gathered(scaled, shift, &batch.target_column, Activation::None); // [t, k]
                 let base = pass.tape.row_dot(shares, ends); // [t, 1]
-                // A row that shows no partner starts at the column's typical value.
+                // A row that shows no partner starts at the column's baseline.
                 let none = Matrix::from_fn(batch.targets(), 1, |i, _| {
                     f32::from(u8::from(batch.partner_shown.row(i).iter().all(|&s| s == 0.0)))
                 });
                 let none = pass.tape.constant(none);
-                let typical = pass.tape.mul(typical, none);
-                let sum = pass.tape.add(base, typical);
+                let baseline = pass.tape.mul(baseline, none);
+                let sum = pass.tape.add(base, baseline);
                 pass.tape.add(point, sum)
             }
         };
-        let [weight, bias] = self.answers.map(|id| pass.param(id));
+        let [weight, bias] = self.classes.map(|id| pass.param(id));
         let logits = pass.tape.grouped_linear(h, weight, Some(bias), &batch.target_column, Activation::None);
-        Answer { point, logits }
+        Output { point, logits }
     }
 }
 
@@ -253,15 +254,16 @@ fn two_inputs(pass: &mut Pass<'_>, [first, second]: &[Linear; 2], x: Var, y: Var
     second.apply(pass, hidden, Activation::None)
 }
 
-fn log_frequencies(columns: &[ColumnInput], grid: &Grid, answers: usize) -> Vec<f32> {
-    let mut counts = vec![1.0_f32; columns.len() * answers];
+/// The logarithms of the frequencies of each column's classes, each counted once more, `[m, classes]`.
+fn log_frequencies(columns: &[ColumnInput], grid: &Grid, classes: usize) -> Vec<f32> {
+    let mut counts = vec![1.0_f32; columns.len() * classes];
     for (at, &x) in grid.x.iter().enumerate().filter(|(at, _)| grid.observed[*at]) {
         let f = at % grid.m;
-        if let Some(answer) = columns[f].answer_of(x) {
-            counts[f * answers + answer] += 1.0;
+        if let Some(class) = columns[f].class_of(x) {
+            counts[f * classes + class] += 1.0;
         }
     }
-    for counts in counts.chunks_exact_mut(answers) {
+    for counts in counts.chunks_exact_mut(classes) {
         let total: f32 = counts.iter().sum();
         counts.iter_mut().for_each(|c| *c = (*c / total).ln());
     }

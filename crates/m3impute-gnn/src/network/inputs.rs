@@ -1,8 +1,8 @@
-//! How values enter the network, and what it gives probabilities to.
+//! The encoding of values for the network, and the classes that it predicts probabilities of.
 //!
-//! A value enters as its place among the quantiles of its column, so that any scale and any outlier looks alike to the
-//! network. It predicts a point and probabilities over [`Bins`]: for a number, stretches of its range that hold about
-//! equally many observed values, and single values that occur often; for a category, its levels.
+//! A number is encoded by its position among the quantiles of its column, which makes the network robust to scale and
+//! outliers. The network predicts a point and the probabilities of classes: for a number, [`Bins`] with about equally
+//! many observed values, and single values that occur often; for a category, its levels.
 
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 pub struct ColumnInput {
     /// What is predicted of it.
     pub response: Response,
-    /// Quantiles of the observed values, rising; equal ones stand for a value that occurs often. None for levels.
+    /// Quantiles of the observed values, increasing; equal ones stand for a value that occurs often. None for levels.
     knots: Vec<f32>,
-    /// What probabilities of a number are given to. None for levels.
+    /// The classes of a number. None for levels.
     pub(super) bins: Bins,
 }
 
-/// Stretches of a column's range, rising. One whose ends agree is a single value.
+/// Intervals of a column's range, increasing. One whose ends agree is a single value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bins {
     /// Where each begins.
@@ -33,7 +33,7 @@ const MOST_BINS: usize = 128;
 impl ColumnInput {
     /// From the observed values of a column, at least one.
     pub fn of(values: &[f32], response: &Response) -> ColumnInput {
-        // Few values cannot teach many knots and bins.
+        // Few values do not support many knots and bins.
         let fineness = ((values.len() / 24).clamp(4, 16), (values.len() / 8).clamp(8, 64));
         ColumnInput::with_fineness(values, response, fineness)
     }
@@ -55,23 +55,23 @@ impl ColumnInput {
         ColumnInput { response, knots, bins }
     }
 
-    /// How many numbers a value enters as.
+    /// The width of an encoded value.
     pub fn code_width(&self) -> usize {
         match self.response {
             Response::Levels(levels) => levels + 1,
-            _ => self.knots.len(), // a share a stretch, and the value
+            _ => self.knots.len(), // a share for each interval between knots, and the value
         }
     }
 
-    /// How many answers there are to give probabilities to.
-    pub fn answers(&self) -> usize {
+    /// How many classes have a probability.
+    pub fn classes(&self) -> usize {
         match self.response {
             Response::Levels(levels) => levels,
             _ => self.bins.len(),
         }
     }
 
-    /// Writes the numbers as which a value enters.
+    /// Writes the encoded value.
     pub fn encode(&self, value: f32, code: &mut [f32]) {
         if !self.response.is_number() {
             code[value as usize] = 1.0;
@@ -88,17 +88,17 @@ impl ColumnInput {
         code[self.knots.len() - 1] = value;
     }
 
-    /// The answer that a value is; none for a level that is not known by name.
-    pub fn answer_of(&self, value: f32) -> Option<usize> {
+    /// The class of a value; none for a rare level.
+    pub fn class_of(&self, value: f32) -> Option<usize> {
         match self.response {
             Response::Number => Some(self.bins.place(value)),
             _ => self.response.class_of(value),
         }
     }
 
-    /// Whether what came from a file can be used: rising and finite, as many answers as the response says.
+    /// Whether what came from a file is valid: increasing and finite, with the number of classes of the response.
     pub fn is_sound(&self) -> bool {
-        let rising = |v: &[f32]| v.iter().all(|x| x.is_finite()) && v.windows(2).all(|w| w[0] <= w[1]);
+        let increasing = |v: &[f32]| v.iter().all(|x| x.is_finite()) && v.windows(2).all(|w| w[0] <= w[1]);
         let Bins { low, high } = &self.bins;
         if !self.response.is_number() {
             return self.knots.is_empty() && low.is_empty() && high.is_empty();
@@ -106,14 +106,14 @@ impl ColumnInput {
         self.knots.len() >= 2
             && (1..=MOST_BINS).contains(&low.len())
             && high.len() == low.len()
-            && [&self.knots, low, high].into_iter().all(|v| rising(v))
+            && [&self.knots, low, high].into_iter().all(|v| increasing(v))
             && low.iter().zip(high).all(|(low, high)| low <= high)
             && (self.response == Response::Number || low.len() == self.response.classes())
     }
 }
 
 impl Bins {
-    /// At most about so many bins of sorted values.
+    /// About `most` bins of sorted values at most.
     fn of(sorted: &[f32], most: usize) -> Bins {
         let mut runs: Vec<(f32, usize)> = Vec::new();
         for &v in sorted {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_enters_as_its_place_among_the_quantiles() {
+    fn a_value_is_encoded_by_its_position_among_the_quantiles() {
         let values: Vec<f32> = (0..=100).map(|v| v as f32 / 100.0).collect();
         let column = ColumnInput::with_fineness(&values, &Response::Number, (4, 8));
         let mut code = vec![0.0; column.code_width()];
@@ -209,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn few_values_are_answers_of_their_own() {
+    fn few_values_are_classes_of_their_own() {
         let response = Response::Values(vec![0.0, 0.25, 1.0]);
         let column = ColumnInput::of(&[0.0, 0.25, 1.0].repeat(20), &response);
-        assert_eq!((column.answers(), column.answer_of(0.9)), (3, Some(2)));
+        assert_eq!((column.classes(), column.class_of(0.9)), (3, Some(2)));
         assert!(column.is_sound());
         assert!(!ColumnInput { response: Response::Levels(2), ..column }.is_sound());
     }

@@ -1,25 +1,24 @@
-//! Pairwise linear predictors: each column regressed on each other one, and which of them predict it best.
+//! Pairwise linear predictors: each column regressed on each other one, and its best partners.
 
 use super::batch::Grid;
 use super::inputs::ColumnInput;
 use m3impute_core::{Result, Run};
 use m3impute_nn::Matrix;
 
-/// For each column its best partners, with the line through the values that both have.
+/// For each column its best partners, with the regression on each over the rows where both are observed.
 ///
-/// Partners are the columns whose line leaves the least; there are at most [`Pairwise::MOST`] of them. All matrices are
-/// `[m, k]`.
+/// Partners are the columns with the smallest residual variance, at most [`Pairwise::MOST`]. All matrices are `[m, k]`.
 #[derive(Clone, Debug)]
 pub struct Pairwise {
     /// The partners of each column.
     pub partners: Vec<u32>,
     /// How many each has.
     pub k: usize,
-    /// The slope of each line.
+    /// The slope of each regression.
     pub slope: Matrix,
-    /// Its value at zero.
+    /// Its intercept.
     pub shift: Matrix,
-    /// Minus the log of the variance that is left.
+    /// Minus the log of its residual variance.
     pub logit: Matrix,
 }
 
@@ -27,7 +26,7 @@ impl Pairwise {
     /// The most partners that a column has.
     pub const MOST: usize = 24;
 
-    /// The lines of a table.
+    /// The regressions of a table.
     ///
     /// # Errors
     /// When the run is cancelled.
@@ -39,16 +38,16 @@ impl Pairwise {
         let mut logit = Matrix::full(m, k, -30.0);
         for f in 0..m {
             run.check()?;
-            let mut lines: Vec<(u32, [f64; 3])> = (0..m)
+            let mut fits: Vec<(u32, [f64; 3])> = (0..m)
                 .filter(|&j| j != f)
                 .map(|j| {
                     let both = columns[f].response.is_number() && columns[j].response.is_number();
-                    let line = if both { line(grid, f, j, &used) } else { None };
-                    (j as u32, line.unwrap_or([0.0, 0.0, -30.0]))
+                    let fit = if both { regression(grid, f, j, &used) } else { None };
+                    (j as u32, fit.unwrap_or([0.0, 0.0, -30.0]))
                 })
                 .collect();
-            lines.sort_by(|a, b| b.1[2].total_cmp(&a.1[2]).then(a.0.cmp(&b.0)));
-            for (i, (j, [a, b, left])) in lines.into_iter().take(k).enumerate() {
+            fits.sort_by(|a, b| b.1[2].total_cmp(&a.1[2]).then(a.0.cmp(&b.0)));
+            for (i, (j, [a, b, left])) in fits.into_iter().take(k).enumerate() {
                 partners[f * k + i] = j;
                 slope.row_mut(f)[i] = a as f32;
                 shift.row_mut(f)[i] = b as f32;
@@ -59,8 +58,8 @@ impl Pairwise {
     }
 }
 
-/// Slope, shift, and minus the log of what is left of column `f` on column `j`.
-fn line(grid: &Grid, f: usize, j: usize, used: impl Fn(usize) -> bool) -> Option<[f64; 3]> {
+/// The regression of column `f` on column `j`: slope, intercept, and minus the log of the residual variance.
+fn regression(grid: &Grid, f: usize, j: usize, used: impl Fn(usize) -> bool) -> Option<[f64; 3]> {
     let m = grid.m;
     let pairs = || {
         (0..grid.n)
@@ -94,7 +93,7 @@ mod tests {
     use m3impute_learners::Response;
 
     #[test]
-    fn the_best_partner_comes_first_with_its_line() {
+    fn the_best_partner_comes_first_with_its_regression() {
         let n = 40;
         // The second column is half the first, the third is unlike both.
         let x: Vec<f32> =

@@ -1,7 +1,7 @@
-//! Training: some observed cells of some rows are dropped, the network says what they were, and the weights move.
+//! Training: in each step some observed cells of a batch of rows are dropped, and the network learns to predict them.
 
 use super::batch::{Batch, Grid};
-use super::forward::{Answer, GraphNetwork, Shape};
+use super::forward::{GraphNetwork, Output, Shape};
 use super::inputs::ColumnInput;
 use super::pairwise::Pairwise;
 use crate::pass::Pass;
@@ -18,19 +18,19 @@ pub struct Training {
     pub shape: Shape,
     /// How many steps at most.
     pub steps: usize,
-    /// How many rows a step looks at.
+    /// How many rows a step uses.
     pub rows: usize,
-    /// The largest step of AdamW.
+    /// The learning rate of AdamW.
     pub learning_rate: f32,
-    /// Its decay.
+    /// Its weight decay.
     pub decay: f32,
     /// The rate of dropout.
     pub dropout: f32,
     /// The share of its observed cells that a row shows lies between these.
     pub keep: (f32, f32),
-    /// How much of the loss is cross-entropy.
+    /// The weight of the cross-entropy of numbers in the loss.
     pub entropy: f32,
-    /// How long the mean of the weights remembers.
+    /// The decay of the exponential moving average of the weights.
     pub ema: f32,
 }
 
@@ -50,16 +50,16 @@ impl Default for Training {
     }
 }
 
-/// What the network has to learn from: a grid whose `observed` cells are all shown or dropped as training likes.
+/// The data of a network: in training, every `observed` cell of the grid is either shown or dropped.
 #[derive(Debug)]
 pub struct Task<'a> {
     /// The table.
     pub grid: &'a Grid,
-    /// What is known of its columns.
+    /// How its columns are encoded.
     pub columns: &'a [ColumnInput],
     /// Pairwise linear predictors.
     pub pairwise: &'a Pairwise,
-    /// The rows that show at least two cells: the others teach nothing.
+    /// The rows with at least two observed cells: one to show, one to predict.
     pub rows: Vec<u32>,
 }
 
@@ -77,10 +77,10 @@ pub struct Trainer<'a> {
 }
 
 impl<'a> Trainer<'a> {
-    /// A fresh network.
+    /// A network with random weights.
     pub fn new(task: Task<'a>, training: Training, rng: &mut ChaCha8Rng) -> Trainer<'a> {
         let grid = task.grid;
-        let typical: Vec<f32> = (0..grid.m)
+        let medians: Vec<f32> = (0..grid.m)
             .map(|f| {
                 let mut values = grid.values(f);
                 values.sort_by(f32::total_cmp);
@@ -89,7 +89,7 @@ impl<'a> Trainer<'a> {
             .collect();
         let mut params = Params::new();
         let network =
-            GraphNetwork::new(&mut params, training.shape, task.columns, task.pairwise, (&typical, grid), rng);
+            GraphNetwork::new(&mut params, training.shape, task.columns, task.pairwise, (&medians, grid), rng);
         let decay = Decay::Decoupled(training.decay);
         let adam = Adam::new(&params, AdamParams { beta1: 0.9, beta2: 0.99, decay, ..AdamParams::default() });
         let ema = Ema::new(&params, training.ema, true);
@@ -108,7 +108,7 @@ impl<'a> Trainer<'a> {
         shuffle_front(&mut rows, take, || rng.next_u32());
         rows.truncate(take);
         let mut shown = vec![false; take * m];
-        let mut asked = vec![false; take * m];
+        let mut dropped = vec![false; take * m];
         let (low, high) = self.training.keep;
         for (i, &row) in rows.iter().enumerate() {
             let keep = low + (high - low) * unit(&mut rng);
@@ -116,11 +116,11 @@ impl<'a> Trainer<'a> {
                 if grid.observed[row as usize * m + f] {
                     let kept = unit(&mut rng) < keep;
                     shown[i * m + f] = kept;
-                    asked[i * m + f] = !kept;
+                    dropped[i * m + f] = !kept;
                 }
             }
         }
-        let batch = Batch::new(grid, &rows, columns, pairwise, &shown, |at| asked[at]);
+        let batch = Batch::new(grid, &rows, columns, pairwise, &shown, |at| dropped[at]);
         if batch.targets() == 0 {
             self.step += 1;
             return Ok(0.0);
@@ -130,8 +130,8 @@ impl<'a> Trainer<'a> {
             .collect();
         self.tape.reset();
         let mut pass = Pass::new(&mut self.tape, &self.params).with_dropout(self.training.dropout, rng.next_u64());
-        let answer = self.network.answer(&mut pass, &batch);
-        let loss = loss(&mut pass, columns, &batch, answer, &truth, self.training.entropy);
+        let output = self.network.forward(&mut pass, &batch);
+        let loss = loss(&mut pass, columns, &batch, output, &truth, self.training.entropy);
         let value = self.tape.scalar(loss);
         self.params.zero_grads();
         self.tape.backward(loss, &mut self.params);
@@ -147,14 +147,14 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// The mean of the weights over the last steps, which is steadier than the weights.
+    /// The exponential moving average of the weights, which predicts better than the last weights.
     pub fn smoothed(&self) -> Params {
         let mut params = self.params.clone();
         self.ema.copy_to(&mut params);
         params
     }
 
-    /// The network, its pairwise, and the table it learns from.
+    /// The network, its pairwise predictors, and the table it is trained on.
     pub fn parts(&self) -> (&GraphNetwork, &Pairwise, &Grid) {
         (&self.network, self.task.pairwise, self.task.grid)
     }
@@ -165,12 +165,12 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// The absolute error of numbers, and the cross-entropy of all answers.
+/// The absolute error of numbers, and the cross-entropy of all classes.
 fn loss(
     pass: &mut Pass<'_>,
     columns: &[ColumnInput],
     batch: &Batch,
-    answer: Answer,
+    output: Output,
     truth: &[f32],
     entropy: f32,
 ) -> Var {
@@ -183,9 +183,9 @@ fn loss(
     let mut weights = Vec::with_capacity(truth.len());
     for (t, &value) in truth.iter().enumerate() {
         let column = column_of(t);
-        let class = column.answer_of(value);
+        let class = column.class_of(value);
         classes.push(class.unwrap_or(0) as u32);
-        counts.push(column.answers() as u32);
+        counts.push(column.classes() as u32);
         let weight = if column.response.is_number() { entropy } else { 0.5 };
         weights.push(if class.is_some() { weight } else { 0.0 });
     }
@@ -193,13 +193,13 @@ fn loss(
     let mut parts = Vec::new();
     if total > 0.0 {
         let classes = Classes { targets: &classes, counts: Some(&counts), weights: Some(&weights) };
-        let loss = pass.tape.cross_entropy(answer.logits, classes);
+        let loss = pass.tape.cross_entropy(output.logits, classes);
         parts.push(pass.tape.scale(loss, total / all));
     }
     if share > 0.0 {
         let target = pass.tape.constant(Matrix::column(truth.to_vec()));
         let weights = pass.tape.constant(Matrix::column(numbers));
-        let loss = pass.tape.l1_weighted(answer.point, target, weights);
+        let loss = pass.tape.l1_weighted(output.point, target, weights);
         parts.push(pass.tape.scale(loss, share));
     }
     parts.into_iter().reduce(|a, b| pass.tape.add(a, b)).expect("there is a target")

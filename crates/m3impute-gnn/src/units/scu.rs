@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `A, B` are the paper's sigma 4, `C, D` sigma 5, `E` sigma 6. The two FCUs of the similarity have weights of their own,
-//! and their products are cosines, as in the published code; the paper says dot products and one FCU. The pattern of the
+//! and their products are cosines, as in the published code; the paper has dot products and one FCU. The pattern of the
 //! mask keeps the target feature. Only the two contexts of the similarity need a product of `d^2` for each cell and peer:
 //! the relevances depend on contexts alone, a masked peer on (peer, feature) alone.
 
@@ -45,7 +45,7 @@ pub struct Peers {
     pub pairs: Vec<u32>,
 }
 
-/// What is known of peers before any cell is looked at.
+/// The states of peers that do not depend on a target row.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerTables {
     /// The relevance of each context to the first side of the similarity, `[u, d]`.
@@ -54,7 +54,7 @@ pub struct PeerTables {
     pub masked: Var,
 }
 
-/// The cells of a pass over the unit, with their peers, as rows of what they refer to. Cells have `k` entries each.
+/// Target cells and their peers as indices into the tables; each cell has `k` entries.
 #[derive(Debug)]
 pub struct Pairings {
     /// The cell's sample, `[t k]`.
@@ -102,7 +102,7 @@ impl Scu {
         }
     }
 
-    /// What depends on the peers and target features alone.
+    /// The states that depend on the peers and target features alone.
     pub fn tables(&self, pass: &mut Pass<'_>, samples: Var, dots: Var, peers: &Peers) -> PeerTables {
         let contexts = &peers.contexts;
         let relevance = self.own.relevance(pass, dots, contexts);

@@ -1,4 +1,4 @@
-//! Which rows are the least certain.
+//! The least certain rows.
 
 use super::quantile;
 use crate::facts::{UncertainCell, UncertainRow};
@@ -11,10 +11,10 @@ const ROWS: usize = 15;
 const CELLS: usize = 4;
 
 /// How uncertain the missing cells of a column are: 0 is certain, 1 is no better than the distribution of the column.
-struct Doubt<'a> {
+struct Uncertainty<'a> {
     of: &'a ColumnDistributions,
     interval: Option<&'a Interval>,
-    by_hole: Vec<f32>,
+    of_cells: Vec<f32>,
 }
 
 pub(super) fn gather(
@@ -23,35 +23,35 @@ pub(super) fn gather(
     distributions: &PredictiveDistributions,
     intervals: &[Interval],
 ) -> Vec<UncertainRow> {
-    let doubts: Vec<Doubt<'_>> = distributions
+    let columns: Vec<Uncertainty<'_>> = distributions
         .columns
         .iter()
         .filter(|c| !c.rows.is_empty())
         .map(|of| {
             let interval = intervals.iter().find(|i| i.column == of.column);
-            let by_hole = match interval {
+            let of_cells = match interval {
                 Some(interval) if of.levels.is_empty() => by_width(table, interval),
                 _ => by_entropy(table, of),
             };
-            Doubt { of, interval, by_hole }
+            Uncertainty { of, interval, of_cells }
         })
         .collect();
-    let mut unknown = vec![0.0_f32; table.rows()];
+    let mut sums = vec![0.0_f32; table.rows()];
     let mut cells = vec![0_u32; table.rows()];
-    for doubt in &doubts {
-        for (&row, own) in doubt.of.rows.iter().zip(&doubt.by_hole) {
-            unknown[row] += own;
+    for uncertainty in &columns {
+        for (&row, own) in uncertainty.of.rows.iter().zip(&uncertainty.of_cells) {
+            sums[row] += own;
             cells[row] += 1;
         }
     }
     let mut order: Vec<usize> = (0..table.rows()).filter(|&i| cells[i] > 0).collect();
-    order.sort_by(|&a, &b| unknown[b].total_cmp(&unknown[a]).then(a.cmp(&b)));
+    order.sort_by(|&a, &b| sums[b].total_cmp(&sums[a]).then(a.cmp(&b)));
     order.truncate(ROWS);
     let row = |i: usize| UncertainRow {
         row: i + 1,
         filled: cells[i] as usize,
-        unknown: f64::from(unknown[i]),
-        cells: worst_cells(table, filled, &doubts, i),
+        uncertainty: f64::from(sums[i]),
+        cells: worst_cells(table, filled, &columns, i),
     };
     order.into_iter().map(row).collect()
 }
@@ -62,9 +62,9 @@ fn by_width(table: &Table, interval: &Interval) -> Vec<f32> {
         (0..table.rows()).map(|i| table.number(i, interval.column)).filter(|v| !v.is_nan()).collect();
     observed.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - super::LEVEL) / 2.0;
-    let typical = quantile(&observed, 1.0 - tail) - quantile(&observed, tail);
-    let typical = if typical > 0.0 { typical } else { quantile(&observed, 1.0) - quantile(&observed, 0.0) };
-    let share = |width: f64| if typical > 0.0 { (width / typical).clamp(0.0, 1.0) as f32 } else { 0.0 };
+    let usual = quantile(&observed, 1.0 - tail) - quantile(&observed, tail);
+    let usual = if usual > 0.0 { usual } else { quantile(&observed, 1.0) - quantile(&observed, 0.0) };
+    let share = |width: f64| if usual > 0.0 { (width / usual).clamp(0.0, 1.0) as f32 } else { 0.0 };
     interval.lower.iter().zip(&interval.upper).map(|(low, high)| share(high - low)).collect()
 }
 
@@ -72,11 +72,11 @@ fn by_width(table: &Table, interval: &Interval) -> Vec<f32> {
 fn by_entropy(table: &Table, of: &ColumnDistributions) -> Vec<f32> {
     let Distributions::Shares { values, shares } = &of.of else { return vec![1.0; of.rows.len()] };
     let mut observed = vec![0.0_f32; table.schema().columns()[of.column].levels.len()];
-    let known = table.rows() - table.missing_in(of.column);
+    let count = table.rows() - table.missing_in(of.column);
     let codes = (0..table.rows()).map(|i| table.number(i, of.column)).filter(|v| !v.is_nan());
-    codes.for_each(|code| observed[code as usize] += 1.0 / known as f32);
+    codes.for_each(|code| observed[code as usize] += 1.0 / count as f32);
     let most = entropy(&observed);
-    let share = |hole: &[f32]| if most > 0.0 { (entropy(hole) / most).clamp(0.0, 1.0) } else { 0.0 };
+    let share = |cell: &[f32]| if most > 0.0 { (entropy(cell) / most).clamp(0.0, 1.0) } else { 0.0 };
     shares.chunks_exact(values.len().max(1)).map(share).collect()
 }
 
@@ -84,35 +84,35 @@ fn entropy(shares: &[f32]) -> f32 {
     shares.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum()
 }
 
-fn worst_cells(table: &Table, filled: &Table, doubts: &[Doubt<'_>], row: usize) -> Vec<UncertainCell> {
-    let mut own: Vec<(&Doubt<'_>, usize)> =
-        doubts.iter().filter_map(|d| d.of.rows.binary_search(&row).ok().map(|at| (d, at))).collect();
-    own.sort_by(|(a, i), (b, k)| b.by_hole[*k].total_cmp(&a.by_hole[*i]));
+fn worst_cells(table: &Table, filled: &Table, columns: &[Uncertainty<'_>], row: usize) -> Vec<UncertainCell> {
+    let mut own: Vec<(&Uncertainty<'_>, usize)> =
+        columns.iter().filter_map(|d| d.of.rows.binary_search(&row).ok().map(|at| (d, at))).collect();
+    own.sort_by(|(a, i), (b, k)| b.of_cells[*k].total_cmp(&a.of_cells[*i]));
     own.truncate(CELLS);
-    own.into_iter().map(|(doubt, at)| cell(table, filled, doubt, row, at)).collect()
+    own.into_iter().map(|(uncertainty, at)| cell(table, filled, uncertainty, row, at)).collect()
 }
 
-fn cell(table: &Table, filled: &Table, doubt: &Doubt<'_>, row: usize, at: usize) -> UncertainCell {
-    let col = doubt.of.column;
+fn cell(table: &Table, filled: &Table, uncertainty: &Uncertainty<'_>, row: usize, at: usize) -> UncertainCell {
+    let col = uncertainty.of.column;
     let spec = &table.schema().columns()[col];
     let column = spec.name.clone();
     let point = filled.number(row, col);
     if !spec.kind.has_levels() {
-        let sure = doubt.interval.map_or_else(String::new, |interval| {
+        let certainty = uncertainty.interval.map_or_else(String::new, |interval| {
             format!("{} to {}", value(spec.kind, interval.lower[at]), value(spec.kind, interval.upper[at]))
         });
-        return UncertainCell { column, value: value(spec.kind, point), sure };
+        return UncertainCell { column, value: value(spec.kind, point), certainty };
     }
     let level = filled.schema().columns()[col].levels.get(point as usize).map_or("", String::as_str);
-    let sure = match &doubt.of.of {
+    let certainty = match &uncertainty.of.of {
         Distributions::Shares { values, shares } => {
-            let is_level = |v: &f64| doubt.of.levels.get(*v as usize).is_some_and(|l| l == level);
+            let is_level = |v: &f64| uncertainty.of.levels.get(*v as usize).is_some_and(|l| l == level);
             let place = values.iter().position(is_level);
             place.map_or_else(String::new, |p| format!("{:.0} % sure", 100.0 * shares[at * values.len() + p]))
         }
         Distributions::Quantiles(_) => String::new(),
     };
-    UncertainCell { column, value: short(level, 40), sure }
+    UncertainCell { column, value: short(level, 40), certainty }
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_which_least_is_known_come_first() {
+    fn the_least_certain_rows_come_first() {
         let (table, filled) = tables();
         let even = |half: f64| std::array::from_fn(|k| 5.0 + half * (2.0 * QUANTILE_LEVELS[k] - 1.0));
         let distributions = PredictiveDistributions {
@@ -164,8 +164,8 @@ mod tests {
         let rows = gather(&table, &filled, &distributions, &intervals);
         assert_eq!(rows.iter().map(|r| (r.row, r.filled)).collect::<Vec<_>>(), [(13, 2), (12, 1)]);
         // Row 13: an interval of 9 beside the 9 of the column, and levels 4 : 6 beside 1 : 1.
-        assert!((rows[0].unknown - 1.971).abs() < 1e-3 && (rows[1].unknown - 0.2).abs() < 1e-5, "{rows:?}");
-        assert_eq!(rows[1].cells[0].sure, "4.1 to 5.9");
-        assert!(rows[0].cells.iter().any(|c| c.value == "v" && c.sure == "60 % sure"), "{rows:?}");
+        assert!((rows[0].uncertainty - 1.971).abs() < 1e-3 && (rows[1].uncertainty - 0.2).abs() < 1e-5, "{rows:?}");
+        assert_eq!(rows[1].cells[0].certainty, "4.1 to 5.9");
+        assert!(rows[0].cells.iter().any(|c| c.value == "v" && c.certainty == "60 % sure"), "{rows:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What was put in: observed values beside filled ones.
+//! The distributions of observed and filled values.
 
 use super::{evenly, quantile};
 use crate::facts::{Filled, Histogram, LevelShare, Shape, Whisker};
@@ -21,7 +21,7 @@ pub(super) fn gather(
     table: &Table,
     filled: &Table,
     col: usize,
-    holes: &[usize],
+    rows: &[usize],
     distributions: Option<&PredictiveDistributions>,
     intervals: &[Interval],
 ) -> Filled {
@@ -29,30 +29,30 @@ pub(super) fn gather(
     let predicted =
         distributions.and_then(|b| b.columns.iter().find(|c| c.column == col)).filter(|c| !c.rows.is_empty());
     let shape = if spec.kind.has_levels() {
-        Shape::Levels(levels(table, filled, col, holes, predicted))
+        Shape::Levels(levels(table, filled, col, rows, predicted))
     } else {
         let interval = intervals.iter().find(|i| i.column == col).filter(|_| predicted.is_some());
-        Shape::Numbers(Box::new(histogram(table, filled, col, holes, predicted, interval)))
+        Shape::Numbers(Box::new(histogram(table, filled, col, rows, predicted, interval)))
     };
     let observed = table.rows() - table.missing_in(col);
-    Filled { name: spec.name.clone(), kind: spec.kind, observed, filled: holes.len(), shape }
+    Filled { name: spec.name.clone(), kind: spec.kind, observed, filled: rows.len(), shape }
 }
 
 fn histogram(
     table: &Table,
     filled: &Table,
     col: usize,
-    holes: &[usize],
+    rows: &[usize],
     predicted: Option<&ColumnDistributions>,
     interval: Option<&Interval>,
 ) -> Histogram {
     let mut observed: Vec<f64> = (0..table.rows()).map(|i| table.number(i, col)).filter(|v| !v.is_nan()).collect();
-    let mut points: Vec<f64> = holes.iter().map(|&i| filled.number(i, col)).collect();
+    let mut points: Vec<f64> = rows.iter().map(|&i| filled.number(i, col)).collect();
     observed.sort_unstable_by(f64::total_cmp);
     points.sort_unstable_by(f64::total_cmp);
     let kind = table.schema().columns()[col].kind;
     let bins = Bins::of(&observed, &points, kind);
-    // Half-way between two days is noon, which nobody wrote down.
+    // The mean of two dates may be noon, which is no value of the column.
     let middle = |sorted: &[f64]| match (kind, sorted.len()) {
         (Kind::Datetime, 1..) => sorted[(sorted.len() - 1) / 2],
         _ => quantile(sorted, 0.5),
@@ -198,7 +198,7 @@ fn levels(
     table: &Table,
     filled: &Table,
     col: usize,
-    holes: &[usize],
+    rows: &[usize],
     predicted: Option<&ColumnDistributions>,
 ) -> Vec<LevelShare> {
     // The filled table may have learnt levels that the first one does not have.
@@ -206,7 +206,7 @@ fn levels(
     let mut observed = vec![0.0; names.len()];
     let mut points = vec![0.0; names.len()];
     (0..table.rows()).map(|i| table.number(i, col)).filter(|v| !v.is_nan()).for_each(|v| observed[v as usize] += 1.0);
-    holes.iter().map(|&i| filled.number(i, col)).for_each(|v| points[v as usize] += 1.0);
+    rows.iter().map(|&i| filled.number(i, col)).for_each(|v| points[v as usize] += 1.0);
     let (observed, points) = (whole(observed), whole(points));
     let predicted = predicted.and_then(|b| mean_probabilities(b, names));
     let mut order: Vec<usize> = (0..names.len()).collect();

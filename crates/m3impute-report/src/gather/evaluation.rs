@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// Columns that are listed.
 const COLUMNS: usize = 60;
 
-/// A comparison that was made, with all there is to say about it.
+/// A comparison of methods and its results.
 #[derive(Debug)]
 pub struct Evaluated<'a> {
     /// The complete table.
@@ -20,7 +20,7 @@ pub struct Evaluated<'a> {
     pub summary: &'a [Summary],
     /// How cells were hidden, in words.
     pub mechanism: String,
-    /// What was done; the notes of the methods are added to its events.
+    /// The run; the notes of the methods are added to its events.
     pub work: Work,
 }
 
@@ -109,21 +109,21 @@ fn range(truth: &Table, col: usize) -> f64 {
 
 /// The notes of the methods: the same note in several repeats, or of several methods, is listed once.
 fn events(rows: &[Row]) -> Vec<Event> {
-    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, note) in rows.iter().flat_map(|r| r.notes.iter().map(move |note| (r, note))) {
-        match said.iter_mut().find(|(same, _)| same == note) {
+        match notes.iter_mut().find(|(same, _)| same == note) {
             Some((_, labels)) if labels.contains(&row.label.as_str()) => {}
             Some((_, labels)) => labels.push(&row.label),
-            None => said.push((note, vec![&row.label])),
+            None => notes.push((note, vec![&row.label])),
         }
     }
     let mut all: Vec<Event> =
-        said.into_iter().map(|(note, labels)| Event { place: labels.join(", "), what: note.to_owned() }).collect();
+        notes.into_iter().map(|(note, labels)| Event { place: labels.join(", "), what: note.to_owned() }).collect();
     for row in rows {
         if let Some(error) = &row.error {
             all.push(Event { place: row.label.clone(), what: format!("failed in repeat {}: {error}", row.repeat) });
         } else if row.fallbacks > 0 {
-            let what = format!("repeat {}: {} cells filled in another way than asked", row.repeat, row.fallbacks);
+            let what = format!("repeat {}: {} cells filled in another way than requested", row.repeat, row.fallbacks);
             all.push(Event { place: row.label.clone(), what });
         }
     }
@@ -134,7 +134,7 @@ fn events(rows: &[Row]) -> Vec<Event> {
 mod tests {
     use super::*;
     use m3impute_core::{Column, ColumnSpec, Kind, Schema, Score};
-    use m3impute_eval::{ColumnScore, summarise};
+    use m3impute_eval::{EvaluatedColumn, summarise};
 
     fn row(label: &str, repeat: usize, mae: f64) -> Row {
         let score = Score { numbers: 5, mae: Some(mae), ..Score::default() };
@@ -152,7 +152,7 @@ mod tests {
             seconds: 1.0,
             peak_bytes: None,
             fallbacks: 0,
-            columns: vec![ColumnScore { column: "x".to_owned(), score }],
+            columns: vec![EvaluatedColumn { column: "x".to_owned(), score }],
             notes: vec!["a note".to_owned()],
             error: None,
         }

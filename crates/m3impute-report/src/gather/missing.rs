@@ -1,4 +1,4 @@
-//! What was missing.
+//! Facts about missing cells.
 
 use super::filled_rows;
 use crate::facts::{ColumnMissing, Matrix, Missing, Pattern};
@@ -44,8 +44,8 @@ pub(super) fn gather(table: &Table, filled: &Table) -> Missing {
     }
 }
 
-/// The most frequent patterns of these columns, how many there are, and how many rows have one. A row is known by a
-/// number made of its missing cells, so that wide tables do not take memory for each pattern.
+/// The most frequent patterns of these columns, how many there are, and how many rows have one. Patterns are compared by
+/// a hash of the missing cells, so that wide tables do not take memory for each pattern.
 fn patterns(table: &Table, columns: &[usize]) -> (Vec<Pattern>, usize, usize) {
     let mut keys = vec![0_u64; table.rows()];
     for &j in columns {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_counted_by_column_and_together() {
+    fn missing_cells_are_counted_by_column_and_together() {
         let (x, o) = (Some(1.0), None);
         let table = table(&[vec![x, o, o, o], vec![x, o, o, x], vec![x, x, x, x]]);
         let missing = gather(&table, &table);

@@ -12,7 +12,7 @@ use crate::words::count;
 use m3impute_core::distributions::Interval;
 use m3impute_core::{Fallback, Imputation, PredictiveDistributions, Table};
 
-/// The share of probability that the intervals of a report hold.
+/// The level of the intervals of a report.
 pub(crate) const LEVEL: f64 = 0.9;
 
 /// Columns of levels or numbers whose distributions are drawn.
@@ -20,7 +20,7 @@ const DRAWN: usize = 48;
 /// Columns whose held-out errors are listed.
 const SCORED: usize = 120;
 
-/// A table that was filled, with all there is to say about it.
+/// An imputed table and how it was imputed.
 #[derive(Debug)]
 pub struct Imputed<'a> {
     /// The table before.
@@ -29,7 +29,7 @@ pub struct Imputed<'a> {
     pub imputation: &'a Imputation,
     /// The predictive distributions of the missing cells; none where the method has none.
     pub distributions: Option<&'a PredictiveDistributions>,
-    /// What was done; what the method did in another way than asked is added to its events.
+    /// The run; notes and fallbacks of the method are added to its events.
     pub work: Work,
 }
 
@@ -44,18 +44,18 @@ impl ImputeFacts {
             .map(|interval| interval.around(filled))
             .collect();
         let missing = missing::gather(table, filled);
-        let holes: Vec<Vec<usize>> = (0..table.cols()).map(|j| filled_rows(table, filled, j)).collect();
-        let mut drawn: Vec<usize> = (0..table.cols()).filter(|&j| !holes[j].is_empty()).collect();
+        let filled_cells: Vec<Vec<usize>> = (0..table.cols()).map(|j| filled_rows(table, filled, j)).collect();
+        let mut drawn: Vec<usize> = (0..table.cols()).filter(|&j| !filled_cells[j].is_empty()).collect();
         let filled_columns = drawn.len();
-        drawn.sort_by_key(|&j| std::cmp::Reverse(holes[j].len()));
+        drawn.sort_by_key(|&j| std::cmp::Reverse(filled_cells[j].len()));
         drawn.truncate(DRAWN);
         drawn.sort_unstable();
         let columns = drawn
             .into_iter()
-            .map(|j| distributions::gather(table, filled, j, &holes[j], distributions, &intervals))
+            .map(|j| distributions::gather(table, filled, j, &filled_cells[j], distributions, &intervals))
             .collect();
         let mut scores = imputation.scores.clone();
-        // A share of the baseline's error is a common measure. Those of which nothing is known come last.
+        // By the ratio to the baseline's error; columns without one come last.
         scores.sort_by(|a, b| b.ratio().unwrap_or(-1.0).total_cmp(&a.ratio().unwrap_or(-1.0)));
         scores.truncate(SCORED);
         work.events
@@ -64,7 +64,7 @@ impl ImputeFacts {
         ImputeFacts {
             work,
             missing,
-            filled: holes.iter().map(Vec::len).sum(),
+            filled: filled_cells.iter().map(Vec::len).sum(),
             columns,
             filled_columns,
             scores,

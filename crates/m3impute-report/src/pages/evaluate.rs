@@ -3,7 +3,7 @@
 use crate::charts::{self, ends};
 use crate::facts::{ColumnCompared, EvaluateFacts, Repeats};
 use crate::html::{Html, html, prose};
-use crate::page::{Section, events, not_known, page, scroll, settings, tiles};
+use crate::page::{Section, events, not_available, page, scroll, settings, tiles};
 use crate::words::{bytes, count, difference, short, thousands};
 
 /// Characters of a column's name.
@@ -30,7 +30,7 @@ impl EvaluateFacts {
             ("Repeats", thousands(self.repeats), String::new()),
             ("Methods", thousands(self.methods.len()), String::new()),
         ];
-        let sentences: Html = self.advice.iter().map(|said| html!("<p>{}</p>\n", prose(said))).collect();
+        let sentences: Html = self.advice.iter().map(|sentence| html!("<p>{}</p>\n", prose(sentence))).collect();
         html!(
             "{}<div class=\"advice\" role=\"note\" aria-label=\"Recommendation\">\n{}</div>\n",
             tiles(&figures),
@@ -103,7 +103,7 @@ impl EvaluateFacts {
 
     fn by_column(&self) -> Html {
         if self.by_column.is_empty() {
-            return not_known("No column was scored: see the warnings.");
+            return not_available("No column was scored: see the warnings.");
         }
         let heads: Html =
             self.methods.iter().map(|m| html!("<th scope=\"col\" class=\"n\">{}</th>", short(&m.label, 24))).collect();
@@ -129,14 +129,14 @@ impl EvaluateFacts {
 }
 
 /// A figure with its spread, and its repeats as dots.
-fn figure(of: &Option<Repeats>, say: impl Fn(f64) -> String, place: impl Fn(f64) -> f64, ends: [f64; 2]) -> Html {
+fn figure(of: &Option<Repeats>, text: impl Fn(f64) -> String, place: impl Fn(f64) -> f64, ends: [f64; 2]) -> Html {
     let Some(Repeats { spread, each }) = of else { return html!("<td class=\"n\">–</td><td></td>") };
-    let deviation = spread.deviation.map(|d| html!(" <span class=\"soft\">± {}</span>", say(d)));
+    let deviation = spread.deviation.map(|d| html!(" <span class=\"soft\">± {}</span>", text(d)));
     let places: Vec<f64> = each.iter().map(|&v| place(v)).collect();
     html!(
         "<td class=\"n\" data-by=\"{}\">{}{}</td><td>{}</td>",
         format!("{:e}", spread.mean),
-        say(spread.mean),
+        text(spread.mean),
         deviation,
         charts::repeats(&places, place(spread.mean), ends)
     )
@@ -144,7 +144,7 @@ fn figure(of: &Option<Repeats>, say: impl Fn(f64) -> String, place: impl Fn(f64)
 
 fn column_row(column: &ColumnCompared) -> Html {
     let best = column.errors.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    let say = |e: f64| {
+    let text = |e: f64| {
         if column.kind.has_levels() { format!("{:.1} %", 100.0 * e) } else { difference(column.kind, e) }
     };
     let cells: Html = column
@@ -153,7 +153,7 @@ fn column_row(column: &ColumnCompared) -> Html {
         .map(|error| match error {
             Some(e) => {
                 let class = if *e <= best { "n best" } else { "n" };
-                html!("<td class=\"{}\" data-by=\"{}\">{}</td>", class, format!("{e:e}"), say(*e))
+                html!("<td class=\"{}\" data-by=\"{}\">{}</td>", class, format!("{e:e}"), text(*e))
             }
             None => html!("<td class=\"n\">–</td>"),
         })

@@ -4,7 +4,7 @@ use crate::charts;
 use crate::facts::{Filled, Histogram, ImputeFacts, LevelShare, Missing, Shape, UncertainRow};
 use crate::gather::LEVEL;
 use crate::html::{Html, html, prose};
-use crate::page::{Section, events, not_known, page, scroll, settings, tiles};
+use crate::page::{Section, events, not_available, page, scroll, settings, tiles};
 use crate::words::{count, difference, error, named, percent, short, thousands, value};
 use m3impute_core::{ColumnScore, Kind, Measure};
 
@@ -17,7 +17,7 @@ impl ImputeFacts {
     pub fn page(&self) -> String {
         let sections = vec![
             Section::new("missing", "What was missing", missing(&self.missing)),
-            Section::new("filled", "Imputed values", self.put_in()),
+            Section::new("filled", "Imputed values", self.imputed()),
             Section::new("trust", "Accuracy", self.trust()),
             Section::new("rows", "Least certain rows", self.least_certain()),
             settings(&self.work),
@@ -47,7 +47,7 @@ impl ImputeFacts {
         if self.missing.cells == 0 {
             return "Nothing was missing: the table is unchanged.".to_owned();
         }
-        let mut said = match self.missing.cells - self.filled {
+        let mut text = match self.missing.cells - self.filled {
             0 => "Every missing cell was filled, and every other cell is unchanged.".to_owned(),
             left => format!("{} left missing, for reasons that are listed below.", sentence_count(left)),
         };
@@ -55,13 +55,13 @@ impl ImputeFacts {
         ratios.sort_unstable_by(f64::total_cmp);
         if let Some(middle) = ratios.get(ratios.len() / 2) {
             let poor = ratios.iter().filter(|r| **r >= 1.0).count();
-            said += " On held-out cells, ";
-            said += &match 100.0 * (1.0 - middle) {
+            text += " On held-out cells, ";
+            text += &match 100.0 * (1.0 - middle) {
                 less if less >= 1.0 => format!("the validation error is {less:.0} % smaller than that of the baseline"),
                 _ => "the validation error is no smaller than that of the baseline".to_owned(),
             };
-            said += " (median or mode) in the median column";
-            said += &match poor {
+            text += " (median or mode) in the median column";
+            text += &match poor {
                 0 => ".".to_owned(),
                 _ => format!(
                     "; in {} of {} no model beats the baseline.",
@@ -70,12 +70,12 @@ impl ImputeFacts {
                 ),
             };
         }
-        said
+        text
     }
 
-    fn put_in(&self) -> Html {
+    fn imputed(&self) -> Html {
         if self.columns.is_empty() {
-            return not_known("No cell was filled.");
+            return not_available("No cell was filled.");
         }
         let predicted = self.uncertain.is_some();
         let line = predicted.then(|| {
@@ -115,7 +115,7 @@ impl ImputeFacts {
 
     fn trust(&self) -> Html {
         if self.scores.is_empty() {
-            return not_known(
+            return not_available(
                 "This method holds out no cells, so its error is not known. Run `m3impute evaluate` on the same file to \
                  compare it with others, or fill with `--method m3`, which validates itself.",
             );
@@ -155,13 +155,13 @@ impl ImputeFacts {
 
     fn least_certain(&self) -> Html {
         let Some(rows) = &self.uncertain else {
-            return not_known(
+            return not_available(
                 "This method gives point estimates without their uncertainty. Fill with `--method m3` to see the least \
                  certain rows, and with `--interval 0.9` to have intervals in the table too.",
             );
         };
         if rows.is_empty() {
-            return not_known("No filled cell has a distribution.");
+            return not_available("No filled cell has a distribution.");
         }
         let body: Html = rows.iter().map(uncertain_row).collect();
         let table = html!(
@@ -191,7 +191,7 @@ fn sentence_count(cells: usize) -> String {
 
 fn missing(of: &Missing) -> Html {
     if of.cells == 0 {
-        return not_known("Nothing was missing.");
+        return not_available("Nothing was missing.");
     }
     let picture = html!(
         "<figure><figcaption>{}{}</figcaption>{}</figure>\n",
@@ -308,9 +308,9 @@ fn card(of: &Filled) -> Html {
 }
 
 fn numbers(of: &Filled, histogram: &Histogram) -> (Html, String) {
-    let say = |v: f64| if v.is_nan() { "none".to_owned() } else { value(of.kind, v) };
+    let shown = |v: f64| if v.is_nan() { "none".to_owned() } else { value(of.kind, v) };
     let middles =
-        format!("Median {} observed, {} filled.", say(histogram.observed_median), say(histogram.filled_median));
+        format!("Median {} observed, {} filled.", shown(histogram.observed_median), shown(histogram.filled_median));
     let width = histogram.width.map_or_else(String::new, |width| {
         let unit = if of.kind == Kind::Datetime { " long" } else { " wide" };
         format!(" The {} % interval is typically {}{unit}.", interval_percent(), difference(of.kind, width))
@@ -350,7 +350,7 @@ fn score_row(score: &ColumnScore) -> Html {
     let held = &score.validation;
     let is_loss = score.measure == Measure::LogLoss;
     let figure = |e: f64| if is_loss { format!("{e:.3}") } else { error(score, e) };
-    let said = |e: Option<f64>| e.map_or_else(|| "not known".to_owned(), figure);
+    let text = |e: Option<f64>| e.map_or_else(|| "not known".to_owned(), figure);
     let unit = is_loss.then(|| html!(" <span class=\"soft\">log loss</span>"));
     let by = |e: Option<f64>| e.map_or_else(String::new, |e| format!("{e:e}"));
     let ratio = score.ratio();
@@ -363,9 +363,9 @@ fn score_row(score: &ColumnScore) -> Html {
         unit,
         thousands(held.cells),
         by(held.error),
-        said(held.error),
+        text(held.error),
         by(held.baseline),
-        said(held.baseline),
+        text(held.baseline),
         if score.is_no_better_than_baseline() { " poor-text" } else { "" },
         ratio.map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)),
         ratio.map(charts::ratio),
@@ -380,12 +380,12 @@ fn uncertain_row(row: &UncertainRow) -> Html {
         .cells
         .iter()
         .map(|c| {
-            let sure = (!c.sure.is_empty()).then(|| html!(" <span class=\"soft\">({})</span>", c.sure));
+            let certainty = (!c.certainty.is_empty()).then(|| html!(" <span class=\"soft\">({})</span>", c.certainty));
             html!(
                 "<span class=\"chip\"><span class=\"soft\">{}</span> {}{}</span>",
                 short(&c.column, NAME),
                 short(&c.value, LEVEL_NAME),
-                sure
+                certainty
             )
         })
         .collect();
@@ -394,7 +394,7 @@ fn uncertain_row(row: &UncertainRow) -> Html {
     html!(
         "<tr><td class=\"n\">{}</td><td class=\"n\">{} of {}</td><td class=\"chips\">{}{}</td></tr>\n",
         thousands(row.row),
-        format!("{:.1}", row.unknown),
+        format!("{:.1}", row.uncertainty),
         count(row.filled, "cell"),
         cells,
         more

@@ -1,11 +1,11 @@
 //! A detector of factorial designs: combinations that are already present rule out values for a missing cell.
 //!
 //! In a full factorial table of four orientations of every building, of which three are present, the row without one has
-//! the fourth; whatever learns from similar rows would predict one of the three. Rows are compared by their columns of few
-//! values, missing cells by what the networks predict of them. Of each value so many rows are expected; those that are
+//! the fourth; a model of similar rows would predict one of the three. Rows are compared by their columns of few values,
+//! with the networks' predictions for missing cells. From the expected number of rows with each value, those that are
 //! present are subtracted.
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, RowMember, Section};
+use super::{Context, FittedFolds, FittedRowMember, Predicted, Request, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
 use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
@@ -21,21 +21,21 @@ const MOST_ROWS: usize = 5000;
 const MOST_COLUMNS: usize = 100;
 /// Rows that match with less probability do not count.
 const LEAST: f32 = 0.03;
-/// What remains of the probability of a level of which all rows are present: log loss punishes a zero, and a table may not
-/// be as strictly factorial as it seems. Of a number the median counts, which remainders of all other values would move.
+/// The share of its probability that a level keeps when all its rows are present: log loss punishes a zero, and a table
+/// may not be strictly factorial. Numbers are filled with the median, which such remainders would move.
 const DOUBT: f32 = 0.05;
 /// Columns are related if Pearson's statistic is so many standard deviations above its mean.
 const SURELY: f64 = 3.0;
-/// The bit of a missing cell rather than a value; the others count the missing cells of its column.
-const HOLE: u32 = 1 << 31;
+/// The bit that marks a missing cell; the other bits are then its index among the missing cells of its column.
+const MISSING: u32 = 1 << 31;
 
-/// What rows are compared by.
+/// The columns by which rows are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// All columns of few values. Of a value as many rows are expected as the networks' probability says.
+    /// All columns of few values. The expected share of rows with a value is its probability by the networks.
     All,
-    /// Those that are unrelated to the column in question: an outcome is no factor, it follows from them. Of a value as
-    /// many rows are expected as its share in the column.
+    /// Those that are unrelated to the target column, because an outcome of it is no factor. The expected share of rows
+    /// with a value is its share in the column.
     Unrelated,
 }
 
@@ -85,7 +85,7 @@ struct Factors {
     columns: Vec<usize>,
     /// How many values each has, `[c]`.
     classes: Vec<usize>,
-    /// What remains of the probability of a value that is ruled out, `[c]`.
+    /// The share of its probability that a value keeps when it is ruled out, `[c]`.
     doubt: Vec<f32>,
 }
 
@@ -107,13 +107,13 @@ impl Factors {
 #[derive(Clone, Debug)]
 struct Rows {
     factors: Factors,
-    /// The class of each value, or [`HOLE`] and which one of its column, `[n, c]`.
+    /// The class of each value, or [`MISSING`] and its index in the column, `[n, c]`.
     cells: Vec<u32>,
     /// The probabilities of each missing cell, `[c][missing, classes]`.
     shares: Vec<Vec<f32>>,
 }
 
-/// The rows of the table, and what is known of its columns.
+/// The rows of the table, with the class shares and relations of its columns.
 #[derive(Clone, Debug)]
 struct Design {
     columns: Columns,
@@ -125,7 +125,7 @@ struct Design {
 }
 
 impl Rows {
-    /// The rows of a table, with what networks predict of the missing cells in its columns of few values, `[m]`.
+    /// The rows of a table, with the networks' predictions for missing cells of columns of few values, `[m]`.
     fn of(grid: &Grid, factors: Factors, columns: &Columns, predicted: &[Vec<f32>]) -> Rows {
         let mut missing = vec![0; factors.columns.len()];
         let mut cells = Vec::with_capacity(grid.n * factors.columns.len());
@@ -137,7 +137,7 @@ impl Rows {
                     response.class_of(grid.x[at]).unwrap_or(response.classes()) as u32
                 } else {
                     *missing += 1;
-                    HOLE | (*missing - 1)
+                    MISSING | (*missing - 1)
                 });
             }
         }
@@ -149,14 +149,14 @@ impl Rows {
         self.cells.chunks_exact(self.factors.columns.len())
     }
 
-    fn shares_of(&self, k: usize, hole: u32) -> &[f32] {
-        let (hole, width) = ((hole & !HOLE) as usize, self.factors.classes[k]);
-        &self.shares[k][hole * width..(hole + 1) * width]
+    fn shares_of(&self, k: usize, cell: u32) -> &[f32] {
+        let (missing, width) = ((cell & !MISSING) as usize, self.factors.classes[k]);
+        &self.shares[k][missing * width..(missing + 1) * width]
     }
 
     /// The probability that two cells of a column are the same.
     fn match_of(&self, a: u32, other: &Rows, b: u32, k: usize) -> f32 {
-        match (a & HOLE != 0, b & HOLE != 0) {
+        match (a & MISSING != 0, b & MISSING != 0) {
             (false, false) => f32::from(u8::from(a == b)),
             (false, true) => other.shares_of(k, b).get(a as usize).copied().unwrap_or(0.0),
             (true, false) => self.shares_of(k, a).get(b as usize).copied().unwrap_or(0.0),
@@ -166,7 +166,7 @@ impl Rows {
 }
 
 impl Design {
-    /// What those rows tell of their columns.
+    /// Computes class shares and relations of the columns.
     fn new(rows: Rows, columns: Columns) -> Design {
         let (c, classes) = (rows.factors.columns.len(), &rows.factors.classes);
         let marginal = |k: usize| {
@@ -182,51 +182,51 @@ impl Design {
         Design { columns, marginals, related, rows }
     }
 
-    /// What is left for the missing cells of some rows: of each column of few values, cell by cell in the order of rows. A
-    /// row that is not one of the table's, in which the same is missing, takes no place: the networks' prediction stands.
+    /// The probabilities of the requested missing cells after subtracting the rows that are present: for each column of few
+    /// values, cell by cell in the order of rows. A row that is not in the table keeps the networks' predictions.
     fn left(
         &self,
         by: By,
         rows: &Rows,
-        asked: impl Fn(usize, usize) -> bool + Sync,
+        is_requested: impl Fn(usize, usize) -> bool + Sync,
         run: &Run,
     ) -> Result<Vec<Vec<f32>>> {
         let all: Vec<&[u32]> = rows.each().collect();
         let of_row = |(i, row): (usize, &&[u32])| {
             run.check()?;
-            let is_wanted = |&k: &usize| row[k] & HOLE != 0 && asked(i, rows.factors.columns[k]);
-            let wanted: Vec<usize> = (0..row.len()).filter(is_wanted).collect();
-            let left = if wanted.is_empty() { Vec::new() } else { self.left_in_row(by, rows, row, &wanted) };
-            Ok((wanted, left))
+            let is_target = |&k: &usize| row[k] & MISSING != 0 && is_requested(i, rows.factors.columns[k]);
+            let targets: Vec<usize> = (0..row.len()).filter(is_target).collect();
+            let left = if targets.is_empty() { Vec::new() } else { self.left_in_row(by, rows, row, &targets) };
+            Ok((targets, left))
         };
         type OfRow = Result<(Vec<usize>, Vec<Vec<f32>>)>;
         let of_rows: Vec<OfRow> = run.install(|| all.par_iter().enumerate().map(of_row).collect());
         let mut of_columns = vec![Vec::new(); rows.factors.columns.len()];
         for of_row in of_rows {
-            let (wanted, left) = of_row?;
-            wanted.into_iter().zip(left).for_each(|(k, left)| of_columns[k].extend(left));
+            let (targets, left) = of_row?;
+            targets.into_iter().zip(left).for_each(|(k, left)| of_columns[k].extend(left));
         }
         Ok(of_columns)
     }
 
-    /// The same for the wanted cells of one row.
-    fn left_in_row(&self, by: By, rows: &Rows, row: &[u32], wanted: &[usize]) -> Vec<Vec<f32>> {
+    /// The same for the target cells of one row.
+    fn left_in_row(&self, by: By, rows: &Rows, row: &[u32], targets: &[usize]) -> Vec<Vec<f32>> {
         let c = row.len();
         let counts = |k: usize, e: usize| e != k && (by == By::All || !self.related[k * c + e]);
-        // Rows in which no value that both show differs, where it counts for all that is wanted.
-        let matters: Vec<bool> = (0..c).map(|e| wanted.iter().all(|&k| k == e || counts(k, e))).collect();
-        let differs = |e: usize, a: u32, b: u32| matters[e] && (a | b) & HOLE == 0 && a != b;
+        // Rows that differ in no value that both have, of columns that count for all targets.
+        let matters: Vec<bool> = (0..c).map(|e| targets.iter().all(|&k| k == e || counts(k, e))).collect();
+        let differs = |e: usize, a: u32, b: u32| matters[e] && (a | b) & MISSING == 0 && a != b;
         let is_alike = |other: &&[u32]| !(0..c).any(|e| differs(e, row[e], other[e]));
         let alike: Vec<&[u32]> = self.rows.each().filter(is_alike).collect();
-        let is_same = |(&a, &b): (&u32, &u32)| if a & HOLE != 0 { b & HOLE != 0 } else { a == b };
-        let is_known = alike.iter().any(|other| row.iter().zip(*other).all(is_same));
-        // The rows that are there already, by their value, and those in which it is missing too.
-        let mut there: Vec<Vec<f32>> = wanted.iter().map(|&k| vec![0.0; self.rows.factors.classes[k]]).collect();
-        let mut open = vec![0.0; wanted.len()];
-        for other in alike.iter().filter(|_| is_known) {
-            let likeness: Vec<f32> = (0..c).map(|e| rows.match_of(row[e], &self.rows, other[e], e)).collect();
-            for ((&k, there), open) in wanted.iter().zip(&mut there).zip(&mut open) {
-                let alike = (0..c).filter(|&e| counts(k, e)).map(|e| likeness[e]).product::<f32>();
+        let is_same = |(&a, &b): (&u32, &u32)| if a & MISSING != 0 { b & MISSING != 0 } else { a == b };
+        let is_in_table = alike.iter().any(|other| row.iter().zip(*other).all(is_same));
+        // Matching rows by the value that they have, and those in which it is missing, too.
+        let mut there: Vec<Vec<f32>> = targets.iter().map(|&k| vec![0.0; self.rows.factors.classes[k]]).collect();
+        let mut open = vec![0.0; targets.len()];
+        for other in alike.iter().filter(|_| is_in_table) {
+            let matches: Vec<f32> = (0..c).map(|e| rows.match_of(row[e], &self.rows, other[e], e)).collect();
+            for ((&k, there), open) in targets.iter().zip(&mut there).zip(&mut open) {
+                let alike = (0..c).filter(|&e| counts(k, e)).map(|e| matches[e]).product::<f32>();
                 match there.get_mut(other[k] as usize) {
                     _ if alike < LEAST => {}
                     Some(there) => *there += alike,
@@ -235,20 +235,20 @@ impl Design {
             }
         }
         let left = |((&k, there), open): ((&usize, Vec<f32>), f32)| {
-            let word = rows.shares_of(k, row[k]);
-            let expected = if by == By::All { word } else { &self.marginals[k] };
+            let predicted = rows.shares_of(k, row[k]);
+            let expected = if by == By::All { predicted } else { &self.marginals[k] };
             let all = there.iter().sum::<f32>() + open.max(1.0);
             let doubt = rows.factors.doubt[k];
-            let left = |((w, e), t): ((&f32, &f32), &f32)| w * (1.0 - t / (e * all).max(f32::MIN_POSITIVE)).max(doubt);
-            let mut rest: Vec<f32> = word.iter().zip(expected).zip(&there).map(left).collect();
+            let left = |((p, e), t): ((&f32, &f32), &f32)| p * (1.0 - t / (e * all).max(f32::MIN_POSITIVE)).max(doubt);
+            let mut rest: Vec<f32> = predicted.iter().zip(expected).zip(&there).map(left).collect();
             let total: f32 = rest.iter().sum();
             if total <= 0.0 || there.iter().all(|t| *t <= 0.0) {
-                return word.to_vec();
+                return predicted.to_vec();
             }
             rest.iter_mut().for_each(|p| *p /= total);
             rest
         };
-        wanted.iter().zip(there).zip(open).map(left).collect()
+        targets.iter().zip(there).zip(open).map(left).collect()
     }
 
     fn restore(file: &ModelFile, prefix: &str, columns: &Columns) -> Result<Design> {
@@ -262,9 +262,9 @@ impl Design {
         let mut shares = Vec::with_capacity(c);
         for (k, &width) in factors.classes.iter().enumerate() {
             let (shape, of) = file.f32s(&format!("{prefix}{k}"))?;
-            let fits = |&cell: &u32| match cell & HOLE {
+            let fits = |&cell: &u32| match cell & MISSING {
                 0 => cell as usize <= width,
-                _ => ((cell & !HOLE) as usize) < shape[0],
+                _ => ((cell & !MISSING) as usize) < shape[0],
             };
             if shape.len() != 2 || shape[1] != width || !cells.iter().skip(k).step_by(c).all(fits) {
                 return Err(damaged());
@@ -276,8 +276,8 @@ impl Design {
 }
 
 impl FittedRowMember for Design {
-    fn predict(&self, asked: &Asked<'_>, run: &Run) -> Result<Predicted> {
-        let Asked { grid, cells, needed } = *asked;
+    fn predict(&self, request: &Request<'_>, run: &Run) -> Result<Predicted> {
+        let Request { grid, cells, needed } = *request;
         let needed = needed.ok_or_else(|| Error::Bug("a factorial design needs networks".to_owned()))?;
         let rows = Rows::of(grid, self.rows.factors.clone(), &self.columns, &needed[0]);
         let mut outputs = Vec::with_capacity(BYS.len());
@@ -315,7 +315,7 @@ fn is_related(of: &Rows, k: usize, e: usize) -> bool {
     let of_cols: Vec<f64> =
         (0..cols).map(|j| counts.iter().skip(j).step_by(cols).map(|n| f64::from(*n)).sum()).collect();
     let total: f64 = of_rows.iter().sum();
-    // Pearson's statistic, whose mean by chance is the freedom that there is, and its variance twice that.
+    // Pearson's statistic: under independence its mean is the degrees of freedom, its variance twice that.
     let mut square = 0.0;
     for (at, &count) in counts.iter().enumerate() {
         let expected = of_rows[at / cols] * of_cols[at % cols] / total.max(1.0);
@@ -340,7 +340,7 @@ mod tests {
         Columns::of_responses(vec![values(4), values(6), values(2)])
     }
 
-    /// The rows without some cells, of which networks would say that every value is as likely as every other.
+    /// The rows without some cells, for which networks would predict every value with the same probability.
     fn design_of(grid: &Grid, columns: &Columns) -> Design {
         let predicted = |(f, response): (usize, &Response)| {
             let missing = grid.observed.iter().skip(f).step_by(3).filter(|o| !**o).count();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     fn left(design: &Design, of: &Design, by: By, f: usize) -> Vec<f32> {
-        design.left(by, &of.rows, |_, asked| asked == f, &Run::new(0, 1).unwrap()).unwrap().remove(f)
+        design.left(by, &of.rows, |_, column| column == f, &Run::new(0, 1).unwrap()).unwrap().remove(f)
     }
 
     /// Whether probabilities are in proportion to these.
@@ -395,8 +395,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_have_nothing_in_common_tell_nothing() {
-        // Without the others of its combination a row is left with what networks predict.
+    fn rows_without_matches_keep_the_prediction_of_the_networks() {
+        // The others of its combination are missing, too.
         let missing: Vec<(usize, usize)> = [4, 5, 6, 7].into_iter().map(|i| (i, 0)).collect();
         let alone = design(&without(&missing));
         for by in BYS {
@@ -405,8 +405,8 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_does_not_tell_rows_apart() {
-        // The third column says whether the first is above 1; each combination of the first two is present twice.
+    fn an_outcome_is_not_compared() {
+        // The third column is whether the first is above 1; each combination of the first two is present twice.
         let follow = |missing: &[(usize, usize)]| {
             let mut grid = without(missing);
             (0..48).for_each(|i| grid.x[i * 3 + 2] = f32::from(u8::from(grid.x[i * 3] > 1.0)));
@@ -418,14 +418,13 @@ mod tests {
         // others.
         let (some, all) = (1.0 - 47.0 / 88.0, 1.0 - 47.0 / 48.0);
         assert!(close(&left(&rows, &rows, By::Unrelated, 0), &[all, some, all, all]));
-        // By all columns it is compared with those of the same outcome alone: networks that know better would expect no
-        // others.
+        // By all columns it is compared only with rows of the same outcome.
         let all = left(&rows, &rows, By::All, 0);
         assert!(all[2] > all[0] && all[3] > all[0], "{all:?}");
     }
 
     #[test]
-    fn a_row_that_was_not_in_the_table_takes_no_place() {
+    fn a_row_that_was_not_in_the_table_keeps_the_prediction_of_the_networks() {
         let all = design(&without(&[(9, 1)]));
         let hidden = design(&without(&[(5, 0)]));
         for by in BYS {

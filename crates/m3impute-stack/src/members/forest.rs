@@ -1,4 +1,4 @@
-//! Extremely randomised trees; the median, or the probabilities, of what the leaves hold that a row falls into.
+//! Extremely randomised trees: the median, or the class shares, of the training values in a row's leaves.
 
 use super::ColumnMember;
 use crate::budget::{Budget, MOST_TRIED};
@@ -15,9 +15,9 @@ pub struct Forest {
     unproven_weight: f32,
 }
 
-/// It follows every value.
+/// With single values in its leaves: less bias.
 pub static SMALL_LEAVES: Forest = Forest { key: "forest_small_leaves", min_leaf: 1.0, number: 0, unproven_weight: 0.0 };
-/// It is steadier where values are noise.
+/// With more values in its leaves: less variance.
 pub static LARGE_LEAVES: Forest = Forest { key: "forest_large_leaves", min_leaf: 6.0, number: 1, unproven_weight: 0.5 };
 
 impl ColumnMember for Forest {

@@ -1,6 +1,6 @@
-//! The baseline: the median with its spread, or the shares of the classes, whatever the row.
+//! The baseline: the median with a spread, or the shares of the classes, the same for every row.
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, Refit, RowMember, Section};
+use super::{Context, FittedFolds, FittedRowMember, Predicted, Refit, Request, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
 use m3impute_core::{Error, Result, Run, Tensor};
@@ -46,9 +46,9 @@ impl RowMember for Marginal {
 }
 
 impl FittedRowMember for FittedMarginal {
-    fn predict(&self, asked: &Asked<'_>, _: &Run) -> Result<Predicted> {
+    fn predict(&self, request: &Request<'_>, _: &Run) -> Result<Predicted> {
         let of = |(f, prediction): (usize, &Vec<f32>)| {
-            prediction.repeat(asked.grid.rows_where(f, |at| asked.cells[at]).len())
+            prediction.repeat(request.grid.rows_where(f, |at| request.cells[at]).len())
         };
         Ok(vec![self.0.iter().enumerate().map(of).collect()])
     }
@@ -58,7 +58,7 @@ impl FittedRowMember for FittedMarginal {
     }
 }
 
-/// What is predicted by who knows the column alone.
+/// The prediction from the observed values of the column alone.
 pub(crate) fn marginal(grid: &Grid, f: usize, response: &Response) -> Vec<f32> {
     let mut values = grid.values(f);
     if *response != Response::Number {

@@ -1,9 +1,9 @@
-//! A Gaussian mixture of numbers with latent classes of levels, learnt from observed cells alone.
+//! A Gaussian mixture of numbers with latent classes of levels, fitted to observed cells alone.
 //!
-//! Nothing that is filled misleads it; with a few hundred rows, and where rows fall into groups, it is hard to beat. There
-//! are two: one takes numbers as they are, the other by their normal scores (a Gaussian copula).
+//! It needs no imputed cells, and is strong on a few hundred rows, and where rows form clusters. There are two: one of the
+//! standardised numbers, one of their normal scores (a Gaussian copula).
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, RowMember, Section};
+use super::{Context, FittedFolds, FittedRowMember, Predicted, Request, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
 use m3impute_core::{Error, Result, Run, Tensor, sample_rows};
@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How numbers are taken.
+/// How numbers are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transform {
     /// Standardised.
     Standard,
-    /// By their normal scores: each column is made normal by its ranks.
+    /// Normal scores: the quantiles of the normal distribution at the ranks of the values.
     NormalScores,
 }
 
@@ -32,9 +32,9 @@ pub struct Mixtures {
     number: u64,
 }
 
-/// Numbers as they are.
+/// Of standardised numbers.
 pub static PLAIN: Mixtures = Mixtures { key: "mixture", transform: Transform::Standard, number: 0 };
-/// Numbers by their normal scores.
+/// Of normal scores.
 pub static NORMAL_SCORES: Mixtures =
     Mixtures { key: "mixture_normal_scores", transform: Transform::NormalScores, number: 1 };
 /// How many of them there are, which share streams of random numbers.
@@ -44,29 +44,29 @@ const TRANSFORMS: u64 = 2;
 const COMPONENTS: [usize; 2] = [3, 6];
 /// Tables with more columns have too many covariances.
 const MOST_COLUMNS: usize = 100;
-/// Rows that a mixture is learnt from, at most.
+/// Rows that a mixture is fitted to, at most.
 const ROWS: usize = 1000;
 /// Knots of a transform, at most.
 const KNOTS: usize = 64;
-/// Halvings of the stretch in which a median lies.
+/// Bisections of the interval in which a median lies.
 const HALVINGS: usize = 20;
 
 /// Mixtures of several numbers of components.
 #[derive(Debug)]
 struct FittedMixtures {
     responses: Vec<Response>,
-    /// How the numbers of each column are taken, `[m]`.
+    /// The transform of each column, `[m]`.
     scales: Vec<Monotone>,
     /// One for each number of components.
     mixtures: Vec<Mixture>,
 }
 
-/// A rising function that runs straight between knots, and stays where it is beyond them.
+/// A piecewise linear increasing function, constant beyond its knots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Monotone {
     /// Values of the column; none for a category.
     from: Vec<f32>,
-    /// What they become.
+    /// Their images.
     to: Vec<f32>,
 }
 
@@ -105,23 +105,23 @@ impl Monotone {
         }
     }
 
-    /// What a value becomes.
+    /// The image of a value.
     fn apply(&self, value: f32) -> f64 {
         along(&self.from, &self.to, value)
     }
 
-    /// The value that becomes this.
+    /// The value with this image.
     fn invert(&self, value: f64) -> f32 {
         along(&self.to, &self.from, value as f32) as f32
     }
 
-    /// Whether what came from a file can be used: rising, and empty for a category alone.
+    /// Whether what came from a file is valid: increasing, and empty for a category alone.
     fn is_sound(&self, response: &Response) -> bool {
-        let rising = |v: &[f32]| v.iter().all(|x| x.is_finite()) && v.windows(2).all(|w| w[0] < w[1]);
+        let increasing = |v: &[f32]| v.iter().all(|x| x.is_finite()) && v.windows(2).all(|w| w[0] < w[1]);
         self.from.is_empty() != response.is_number()
             && self.from.len() == self.to.len()
-            && rising(&self.from)
-            && rising(&self.to)
+            && increasing(&self.from)
+            && increasing(&self.to)
     }
 }
 
@@ -180,12 +180,12 @@ impl RowMember for Mixtures {
     }
 }
 
-/// The share of what is left of a limited time that learning a mixture may take.
+/// The share of the remaining time that fitting mixtures may take.
 const TIME_SHARE: f64 = 0.16;
 
 impl FittedMixtures {
-    /// Learns from the observed cells of a table, while `go_on` says yes; none of a few rows, or where nothing of a column
-    /// was observed.
+    /// Fits mixtures to the observed cells of a table while `go_on` holds; none for a few rows, or where a column has no
+    /// observed cell.
     fn fit(
         grid: &Grid,
         columns: &Columns,
@@ -198,7 +198,7 @@ impl FittedMixtures {
             if response.is_number() { Monotone::of(grid.values(f), transform) } else { Monotone::default() }
         };
         let scales: Vec<Monotone> = columns.responses.iter().enumerate().map(scale).collect();
-        // Rows that show nothing teach nothing.
+        // Rows without observed cells are left out.
         let shows = |i: u32| grid.observed[i as usize * m..(i as usize + 1) * m].contains(&true);
         let full: Vec<u32> = (0..grid.n as u32).filter(|&i| shows(i)).collect();
         let is_seen = |f: usize| (0..grid.n).any(|i| grid.observed[i * m + f]);
@@ -222,31 +222,31 @@ impl FittedMixtures {
 }
 
 impl FittedRowMember for FittedMixtures {
-    fn predict(&self, asked: &Asked<'_>, run: &Run) -> Result<Predicted> {
-        let Asked { grid, cells: asked, .. } = *asked;
+    fn predict(&self, request: &Request<'_>, run: &Run) -> Result<Predicted> {
+        let Request { grid, cells: requested, .. } = *request;
         let m = grid.m;
-        // Between the values of a column with a few.
+        // Midpoints between the values of a column with few values.
         let edges: Vec<Vec<f64>> = self.responses.iter().zip(&self.scales).map(|(r, scale)| edges(r, scale)).collect();
         let rows: Vec<Vec<Vec<f32>>> = run.install(|| {
             (0..grid.n)
                 .into_par_iter()
                 .map(|i| {
                     let cells = i * m..(i + 1) * m;
-                    if !asked[cells.clone()].contains(&true) {
+                    if !requested[cells.clone()].contains(&true) {
                         return Vec::new();
                     }
                     let row = scaled_row(&self.scales, grid, i);
                     let of = |mixture: &Mixture| mixture.condition(&row, &grid.observed[cells.clone()]).components;
                     let all: Vec<Vec<Conditional>> = self.mixtures.iter().map(of).collect();
                     let prediction = |f: usize| self.prediction(&all, f, &edges[f], self.missing_number(grid, i, f));
-                    (0..m).filter(|f| asked[i * m + f]).map(prediction).collect()
+                    (0..m).filter(|f| requested[i * m + f]).map(prediction).collect()
                 })
                 .collect()
         });
         run.check()?;
         let mut predicted = vec![Vec::new(); m];
         for (i, row) in rows.into_iter().enumerate() {
-            for (f, prediction) in (0..m).filter(|f| asked[i * m + f]).zip(row) {
+            for (f, prediction) in (0..m).filter(|f| requested[i * m + f]).zip(row) {
                 predicted[f].extend(prediction);
             }
         }
@@ -262,7 +262,7 @@ impl FittedRowMember for FittedMixtures {
 }
 
 impl FittedMixtures {
-    /// Which of the numbers that a row does not show is in column `f`.
+    /// The index of column `f` among the missing numbers of a row.
     fn missing_number(&self, grid: &Grid, i: usize, f: usize) -> usize {
         (0..f).filter(|&j| self.responses[j].is_number() && !grid.observed[i * grid.m + j]).count()
     }
@@ -293,7 +293,7 @@ impl FittedMixtures {
             });
             return shares.collect();
         }
-        // The median lies between the means, for below each of them lies half of its own.
+        // The median of a mixture lies between the smallest and the largest mean.
         let mut low = parts.iter().map(|part| part.1).fold(f64::INFINITY, f64::min);
         let mut high = parts.iter().map(|part| part.1).fold(f64::NEG_INFINITY, f64::max);
         for _ in 0..HALVINGS {

@@ -1,6 +1,6 @@
-//! The graph network of [`m3impute_gnn::network`]: one a fold, which are averaged.
+//! The graph network of [`m3impute_gnn::network`]: one for each fold, whose predictions are averaged.
 
-use super::{Asked, Context, FittedFolds, FittedRowMember, Predicted, Refit, RowMember, Section};
+use super::{Context, FittedFolds, FittedRowMember, Predicted, Refit, Request, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
 use m3impute_core::{Error, Result, Run, Tensor};
@@ -11,12 +11,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The share of a limited time that is kept for what follows the networks.
+/// The share of the remaining time that is reserved for what follows the networks.
 const KEPT_TIME: f64 = 0.4;
 /// Networks in a file, at most.
 const MOST_NETWORKS: usize = 1024;
 
-/// The member. Its first output is the median of the probabilities that it predicts (or these), its second a point.
+/// The member. Its first output is from the probabilities of classes (their median for a number), its second the point.
 #[derive(Debug)]
 pub struct Network;
 
@@ -48,7 +48,7 @@ impl RowMember for Network {
         Refit::Bagged
     }
 
-    /// What networks fill teaches the layers above more than other imputations, unless it is clearly worse.
+    /// The layers above learn more from the networks' imputation than from others, unless it is clearly worse.
     fn initial(&self) -> Option<f64> {
         Some(0.9)
     }
@@ -90,11 +90,11 @@ impl RowMember for Network {
 }
 
 impl FittedRowMember for FittedNetworks {
-    fn predict(&self, asked: &Asked<'_>, run: &Run) -> Result<Predicted> {
+    fn predict(&self, request: &Request<'_>, run: &Run) -> Result<Predicted> {
         let networks: Vec<&TrainedNetwork> = self.networks.iter().map(Arc::as_ref).collect();
-        let of_columns = bag::predict(&networks, &self.inputs, asked.grid, asked.cells, run)?;
-        let (answers, points) = of_columns.into_iter().map(|[answers, point]| (answers, point)).unzip();
-        Ok(vec![answers, points])
+        let of_columns = bag::predict(&networks, &self.inputs, request.grid, request.cells, run)?;
+        let (from_classes, points) = of_columns.into_iter().map(|[from_classes, point]| (from_classes, point)).unzip();
+        Ok(vec![from_classes, points])
     }
 
     fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> Value {

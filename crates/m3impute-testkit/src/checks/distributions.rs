@@ -1,4 +1,4 @@
-//! Predictive distributions. A method without distributions passes, if its row says so.
+//! Predictive distributions. A method without distributions passes, if the registry agrees.
 
 use crate::subject::{SEED, build, check_same, check_untouched, ensure, fit, run, transform};
 use crate::tables::{self, ROWS, columns_of};
@@ -8,14 +8,14 @@ use m3impute_core::{
 };
 
 /// The row of the registry, the method and its model agree on whether there are distributions.
-pub fn the_row_says_whether_there_are_distributions(spec: &'static MethodSpec) {
+pub fn the_registry_knows_whether_there_are_distributions(spec: &'static MethodSpec) {
     let has_them = build(spec, &Settings::default()).has_distributions();
-    ensure!(spec.distributions || !has_them, spec, "it has distributions, but its row does not say so");
+    ensure!(spec.distributions || !has_them, spec, "it has distributions, but not in the registry");
     let first = Settings { preset: Some(spec.presets[0].0.to_owned()), ..Settings::default() };
     ensure!(
         build(spec, &first).has_distributions() == spec.distributions,
         spec,
-        "its first preset and its row disagree"
+        "its first preset and the registry disagree"
     );
     let Some(fitted) = fit(spec, &tables::mixed(ROWS, 70)) else {
         ensure!(!has_them, spec, "it cannot be fitted, so it cannot have distributions");
@@ -23,7 +23,7 @@ pub fn the_row_says_whether_there_are_distributions(spec: &'static MethodSpec) {
     };
     ensure!(fitted.has_distributions() == has_them, spec, "the method and its model disagree on distributions");
     let has = fitted.predict_distributions(&tables::mixed(3, 71), &mut run(SEED, 1)).is_ok_and(|b| b.is_some());
-    ensure!(has == has_them, spec, "there are distributions: {has}, but it says {has_them}");
+    ensure!(has == has_them, spec, "it has distributions: {has}, but it claims {has_them}");
 }
 
 /// Predicting distributions fills the same, and there is one for every missing cell of every column that varies.
@@ -32,9 +32,9 @@ pub fn distributions_fill_as_transform_does(spec: &'static MethodSpec) {
     check_untouched(spec, &rows, &imputation.table);
     check_same(spec, &transform(spec, fitted.as_ref(), &rows).table, &imputation.table, "with distributions");
     for (j, column) in rows.schema().columns().iter().enumerate() {
-        let known: usize = distributions.columns.iter().filter(|c| c.column == j).map(|c| c.of.len()).sum();
-        let holes = rows.missing_in(j);
-        ensure!(known == holes, spec, "`{}` has {holes} holes and {known} distributions", column.name);
+        let count: usize = distributions.columns.iter().filter(|c| c.column == j).map(|c| c.of.len()).sum();
+        let missing = rows.missing_in(j);
+        ensure!(count == missing, spec, "`{}` has {missing} missing cells and {count} distributions", column.name);
     }
     for point in [Point::Median, Point::Mean, Point::Mode] {
         let filled = distributions.fill(&imputation.table, point);
@@ -43,7 +43,7 @@ pub fn distributions_fill_as_transform_does(spec: &'static MethodSpec) {
     }
 }
 
-/// Intervals hold the median, and a higher level never gives a narrower one.
+/// Intervals contain the median, and a higher level never gives a narrower one.
 pub fn an_interval_holds_its_point_and_widens_with_its_level(spec: &'static MethodSpec) {
     let Some((_, _, imputation, distributions)) = with_distributions(spec, 74) else { return };
     let points = distributions.fill(&imputation.table, Point::Median);
@@ -67,7 +67,7 @@ pub fn an_interval_holds_its_point_and_widens_with_its_level(spec: &'static Meth
     ensure!(with_numbers == numbers, spec, "{with_numbers} of {numbers} columns of numbers have intervals");
 }
 
-/// Probabilities are none below zero and one together; quantiles rise.
+/// Probabilities are not negative and add up to one; quantiles increase.
 pub fn shares_add_up_to_one(spec: &'static MethodSpec) {
     let Some((_, rows, _, distributions)) = with_distributions(spec, 76) else { return };
     for column in &distributions.columns {
@@ -75,7 +75,7 @@ pub fn shares_add_up_to_one(spec: &'static MethodSpec) {
         match &column.of {
             Distributions::Quantiles(of) => {
                 let rise = of.iter().all(|q| q.windows(2).all(|w| w[0] <= w[1]));
-                ensure!(rise, spec, "the quantiles of `{name}` do not rise");
+                ensure!(rise, spec, "the quantiles of `{name}` do not increase");
             }
             Distributions::Shares { values, shares } => {
                 for shares in shares.chunks_exact(values.len()) {
@@ -128,8 +128,8 @@ pub fn distributions_of_rows_are_independent(spec: &'static MethodSpec) {
     }
 }
 
-/// A level that was never seen is no hole: it has no distribution, and those of the holes beside it stay with their rows.
-pub fn only_holes_have_distributions(spec: &'static MethodSpec) {
+/// A cell with an unknown level is not missing: it has no distribution, and those of missing cells keep their rows.
+pub fn only_missing_cells_have_distributions(spec: &'static MethodSpec) {
     let Some(fitted) = fit(spec, &tables::mixed(ROWS, 82)).filter(|f| f.has_distributions()) else { return };
     let rows = tables::complete(6, 83);
     let mut specs = Vec::from(rows.schema().clone());
@@ -138,9 +138,9 @@ pub fn only_holes_have_distributions(spec: &'static MethodSpec) {
     columns[3] = Column::codes([Some(0), Some(0), None, Some(1), None, Some(0)]);
     let rows = Table::new(Schema::new(specs).expect("names differ"), columns).expect("columns fit");
     let (imputation, distributions) = predicted(spec, fitted.as_ref(), &rows);
-    let holes = |c: &ColumnDistributions| (c.rows.clone(), c.of.len());
-    let colour = distributions.columns.iter().find(|c| c.column == 3).map(holes);
-    ensure!(colour == Some((vec![2, 4], 2)), spec, "the holes of rows 3 and 5 are taken for {colour:?}");
+    let cells = |c: &ColumnDistributions| (c.rows.clone(), c.of.len());
+    let colour = distributions.columns.iter().find(|c| c.column == 3).map(cells);
+    ensure!(colour == Some((vec![2, 4], 2)), spec, "the missing cells of rows 3 and 5 are taken for {colour:?}");
     for table in [
         distributions.fill(&imputation.table, Point::Mode),
         distributions.draw(&imputation.table, &mut run(1, 1).rng("", 0)),
@@ -148,7 +148,7 @@ pub fn only_holes_have_distributions(spec: &'static MethodSpec) {
         check_untouched(spec, &rows, &table);
         for i in [2, 4] {
             let level = &table.schema().columns()[3].levels[table.number(i, 3) as usize];
-            ensure!(level != "violet", spec, "a hole is filled with a level that was never learnt");
+            ensure!(level != "violet", spec, "a missing cell is filled with an unknown level");
         }
     }
 }

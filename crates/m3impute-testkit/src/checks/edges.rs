@@ -21,7 +21,7 @@ pub fn a_constant_column_is_filled_with_its_value(spec: &'static MethodSpec) {
     }
 }
 
-/// A column without an observed value is left as it is and listed; zeros are filled in when asked for.
+/// A column without an observed value is left as it is and listed; zeros are filled in on request.
 pub fn an_empty_column_is_left_and_listed(spec: &'static MethodSpec) {
     let mut table = tables::mixed(ROWS, 21);
     for j in [0, 3] {
@@ -61,7 +61,7 @@ pub fn an_empty_row_is_filled(spec: &'static MethodSpec) {
     check_complete(spec, &impute(spec, &table).table, "in a table with empty rows");
 }
 
-/// One row: what is missing in it was never observed, and is left; two rows teach each other.
+/// One row: its missing cells have no observed value in their columns, and are left; two rows are filled.
 pub fn one_row_is_no_trouble(spec: &'static MethodSpec) {
     let mut one = tables::complete(1, 24);
     one.hide(0, 0);
@@ -82,7 +82,7 @@ pub fn one_column_is_no_trouble(spec: &'static MethodSpec) {
     }
 }
 
-/// A table without holes comes back, and nothing is listed.
+/// A table without missing cells comes back, and nothing is listed.
 pub fn a_complete_table_comes_back(spec: &'static MethodSpec) {
     let table = tables::complete(ROWS, 26);
     let imputation = impute(spec, &table);
@@ -93,9 +93,9 @@ pub fn a_complete_table_comes_back(spec: &'static MethodSpec) {
 /// Three rows, twenty times each.
 pub fn duplicate_rows_are_no_trouble(spec: &'static MethodSpec) {
     let rows: Vec<usize> = (0..ROWS).map(|i| i % 3).collect();
-    let table = tables::with_holes(tables::complete(3, 27).select_rows(&rows), 0.2, 27);
+    let table = tables::with_missing(tables::complete(3, 27).select_rows(&rows), 0.2, 27);
     check_complete(spec, &impute(spec, &table).table, "in a table of duplicate rows");
-    let all_alike = tables::with_holes(tables::complete(1, 28).select_rows(&[0; 20]), 0.3, 28);
+    let all_alike = tables::with_missing(tables::complete(1, 28).select_rows(&[0; 20]), 0.3, 28);
     check_complete(spec, &impute(spec, &all_alike).table, "in a table whose rows are all alike");
 }
 
@@ -117,7 +117,7 @@ pub fn collinear_columns_are_no_trouble(spec: &'static MethodSpec) {
     let columns =
         factors.map(|(a, b)| Column::from_numbers((0..ROWS).map(|i| a * base.number(i, 0) + b).collect())).to_vec();
     let table = Table::new(Schema::new(specs).expect("names differ"), columns).expect("columns fit");
-    let table = tables::with_holes(table, 0.2, 65);
+    let table = tables::with_missing(table, 0.2, 65);
     check_complete(spec, &impute(spec, &table).table, "among collinear columns");
 }
 
@@ -129,7 +129,7 @@ pub fn a_level_of_its_own_for_every_row_is_no_trouble(spec: &'static MethodSpec)
     let mut columns = columns_of(&table);
     columns[3] = Column::from_codes((0..ROWS as u32).collect());
     let table = Table::new(Schema::new(specs).expect("names differ"), columns).expect("columns fit");
-    let table = tables::with_holes(table, 0.2, 66);
+    let table = tables::with_missing(table, 0.2, 66);
     check_complete(spec, &impute(spec, &table).table, "where every row has a level of its own");
 }
 

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// How many damages of each sort are tried.
 const DAMAGES: usize = 150;
 
-/// Saved, read and saved again: the same bytes, and the same answers.
+/// Saved, read and saved again: the same bytes, and the same predictions.
 pub fn a_model_survives_its_file(spec: &'static MethodSpec) {
     for table in [tables::mixed(ROWS, 60), tables::with_identifier(ROWS, 61), tables::complete(1, 62)] {
         let Some(fitted) = fit(spec, &table) else { return };
@@ -35,7 +35,7 @@ pub fn a_cut_file_is_an_error(spec: &'static MethodSpec) {
     }
 }
 
-/// Flipped bits, other digits, lost and doubled bytes: an error or an answer, never a panic.
+/// Flipped bits, other digits, lost and doubled bytes: an error or a result, never a panic.
 pub fn a_damaged_file_never_panics(spec: &'static MethodSpec) {
     let Some((bytes, rows)) = model(spec) else { return };
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;

@@ -1,4 +1,4 @@
-//! What a filled cell is: of its column's kind, within its bounds, beside observed cells that nobody touched.
+//! Filled cells are of their column's kind and within its bounds; observed cells are unchanged.
 
 use crate::subject::{SEED, check_complete, check_same, ensure, filled_in, impute, impute_with, run};
 use crate::tables::{self, DAY, ROWS};
@@ -15,17 +15,17 @@ pub fn observed_cells_are_untouched(spec: &'static MethodSpec) {
     impute(spec, &table);
 }
 
-/// No hole is left in a column that has observed values, and no plain table needs another method's answer.
+/// No cell is left missing in a column that has observed values, and a plain table needs no fallback.
 pub fn nothing_is_left_missing(spec: &'static MethodSpec) {
     for share in [0.05, 0.2, 0.6] {
-        let table = tables::with_holes(tables::complete(ROWS, 3), share, 3);
+        let table = tables::with_missing(tables::complete(ROWS, 3), share, 3);
         let Imputation { table: filled, fallbacks, .. } = impute(spec, &table);
         check_complete(spec, &filled, &format!("with {share} of the cells missing"));
         ensure!(fallbacks.is_empty(), spec, "with {share} of the cells missing, it falls back: {fallbacks:?}");
     }
 }
 
-/// Integers are filled whole, whatever the preset does, when that is asked.
+/// Integers are filled whole with any preset, when that is requested.
 pub fn integers_are_whole(spec: &'static MethodSpec) {
     let table = tables::mixed(ROWS, 4);
     for (preset, _) in spec.presets {
@@ -55,16 +55,16 @@ pub fn levels_are_levels(spec: &'static MethodSpec) {
     }
 }
 
-/// Moments are filled with whole steps, within what was observed.
-pub fn datetimes_are_ticks_within_reach(spec: &'static MethodSpec) {
+/// Timestamps are filled with whole steps, within the observed range.
+pub fn datetimes_are_steps_within_the_observed_range(spec: &'static MethodSpec) {
     let table = tables::mixed(ROWS, 6);
     let finish = FinishChoice { round: Some(true), clip: Some(true), zero_empty: false };
     let filled = impute_with(spec, &Settings { finish, ..Settings::default() }, &table, &mut run(SEED, 1)).table;
     let j = column(&table, "when");
     let (low, high) = observed_range(&table, j);
     for (i, value) in filled_in(&table, &filled, j) {
-        ensure!(value % DAY == 0.0, spec, "moment `when`, row {}, is {value}: no whole day", i + 1);
-        ensure!((low..=high).contains(&value), spec, "moment `when`, row {}, is {value}: out of reach", i + 1);
+        ensure!(value % DAY == 0.0, spec, "timestamp `when`, row {}, is {value}: no whole day", i + 1);
+        ensure!((low..=high).contains(&value), spec, "timestamp `when`, row {}, is {value}: out of range", i + 1);
     }
 }
 
@@ -111,25 +111,25 @@ pub fn rounding_is_to_the_nearest(spec: &'static MethodSpec) {
     }
 }
 
-/// Columns that only predict or are ignored, and those of a kind that nobody reads, keep their holes, which are listed.
-pub fn columns_not_to_fill_keep_their_holes(spec: &'static MethodSpec) {
+/// Columns that only predict, are ignored or are opaque keep their missing cells, which are listed.
+pub fn columns_not_to_fill_stay_missing(spec: &'static MethodSpec) {
     let table = with_roles(tables::with_identifier(ROWS, 10), &[("x", Role::Predict), ("colour", Role::Ignore)]);
     let Imputation { table: filled, fallbacks, .. } = impute(spec, &table);
     check_complete(spec, &filled, "beside columns that are not to fill");
     for name in ["x", "colour", "id"] {
         let j = column(&table, name);
-        ensure!(filled_in(&table, &filled, j).is_empty(), spec, "column `{name}` is filled, though not asked");
+        ensure!(filled_in(&table, &filled, j).is_empty(), spec, "column `{name}` is filled, though not requested");
         let listed: usize = fallbacks.iter().filter(|f| f.column == name).map(|f| f.cells).sum();
         ensure!(
             listed == table.missing_in(j),
             spec,
-            "{listed} of {} holes of `{name}` are listed",
+            "{listed} of {} missing cells of `{name}` are listed",
             table.missing_in(j)
         );
     }
 }
 
-/// What stands in an ignored column changes nothing elsewhere.
+/// The values of an ignored column change nothing elsewhere.
 pub fn ignored_columns_have_no_influence(spec: &'static MethodSpec) {
     let table = with_roles(tables::mixed(ROWS, 11), &[("y", Role::Ignore)]);
     let mut other = table.clone();

@@ -4,14 +4,14 @@ use crate::subject::{SEED, check_complete, check_same, check_untouched, ensure, 
 use crate::tables::{self, ROWS, columns_of, select_columns};
 use m3impute_core::{Cancel, Column, Error, MethodSpec, Schema, Table};
 
-/// An inductive method can be fitted, and its model knows the table's columns.
+/// An inductive method can be fitted, and its model has the table's columns.
 pub fn what_is_inductive_can_be_fitted(spec: &'static MethodSpec) {
     let table = tables::mixed(ROWS, 40);
     match fit(spec, &table) {
         Some(fitted) => {
-            ensure!(fitted.schema() == table.schema(), spec, "the model knows other columns than the table")
+            ensure!(fitted.schema() == table.schema(), spec, "the model has other columns than the table")
         }
-        None => ensure!(!spec.inductive, spec, "it is said to be inductive, but cannot be fitted"),
+        None => ensure!(!spec.inductive, spec, "it claims to be inductive, but cannot be fitted"),
     }
 }
 
@@ -25,7 +25,7 @@ pub fn transform_keeps_the_contract(spec: &'static MethodSpec) {
     ensure!(none.table.rows() == 0, spec, "no rows become {}", none.table.rows());
 }
 
-/// Turning the rows round turns the answer round.
+/// Rows in reverse order are filled with the same values.
 pub fn row_order_does_not_matter(spec: &'static MethodSpec) {
     let Some(fitted) = fit(spec, &tables::mixed(ROWS, 43)) else { return };
     let rows = tables::mixed(23, 44);
@@ -91,7 +91,7 @@ pub fn an_unseen_level_is_taken_as_missing(spec: &'static MethodSpec) {
     ensure!(level(0) == "violet" && level(3) == "blue", spec, "a level that was never seen changes");
     for i in [2, 4] {
         let learnt = ["red", "green", "blue"].contains(&level(i));
-        ensure!(learnt, spec, "a hole is filled with `{}`, which was never learnt", level(i));
+        ensure!(learnt, spec, "a missing cell is filled with `{}`, an unknown level", level(i));
     }
 }
 

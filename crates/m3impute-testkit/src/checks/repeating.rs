@@ -16,7 +16,7 @@ pub fn the_same_seed_gives_the_same_bytes(spec: &'static MethodSpec) {
     }
 }
 
-/// Where the row says that the seed does not matter, it does not.
+/// Where the method is not randomised by the registry, the seed does not matter.
 pub fn a_seed_that_does_not_matter_does_not(spec: &'static MethodSpec) {
     if spec.randomised {
         return;

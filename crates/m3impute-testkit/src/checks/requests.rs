@@ -1,4 +1,4 @@
-//! What may be asked of a method, and what it answers to what may not.
+//! Settings that a method takes, and errors for those it does not.
 
 use crate::subject::{SEED, build, check_complete, ensure, impute_with, run};
 use crate::tables;
@@ -6,7 +6,7 @@ use m3impute_core::{Cancel, Column, ColumnSpec, Error, Expect, Kind, MethodSpec,
 use serde_json::Value;
 use std::time::Duration;
 
-/// The row says what the method is, and the method agrees with it.
+/// The row of the registry is complete, and the method agrees with it.
 pub fn the_row_of_the_registry_is_whole(spec: &'static MethodSpec) {
     let word =
         |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c));
@@ -20,7 +20,7 @@ pub fn the_row_of_the_registry_is_whole(spec: &'static MethodSpec) {
         ensure!(word(param.name) && !param.doc.is_empty(), spec, "its parameter `{}` lacks a line", param.name);
     }
     let imputer = build(spec, &Settings::default());
-    ensure!(imputer.spec().name == spec.name, spec, "what it builds says to be `{}`", imputer.spec().name);
+    ensure!(imputer.spec().name == spec.name, spec, "what it builds is named `{}`", imputer.spec().name);
     ensure!(imputer.as_inductive().is_some() == spec.inductive, spec, "row and method disagree about being inductive");
 }
 
@@ -40,8 +40,8 @@ pub fn defaults_are_values_that_are_allowed(spec: &'static MethodSpec) {
         let values = listed.as_ref().and_then(Value::as_object);
         let Some(values) = values else { panic!("method `{}`: preset `{preset}` lists no values", spec.name) };
         for name in values.keys() {
-            let known = spec.params.iter().any(|p| p.name == name);
-            ensure!(known, spec, "preset `{preset}` lists `{name}`, which is no parameter");
+            let is_param = spec.params.iter().any(|p| p.name == name);
+            ensure!(is_param, spec, "preset `{preset}` lists `{name}`, which is no parameter");
         }
         for ParamSpec { name, expects, .. } in spec.params {
             let Some(value) = values.get(*name) else {
@@ -58,12 +58,12 @@ pub fn defaults_are_values_that_are_allowed(spec: &'static MethodSpec) {
                 other => other.to_string(),
             };
             ensure!(expects.parse(&text).is_some(), spec, "`{name}` is {text} in `{preset}`: expected {expects}");
-            let said = Settings {
+            let settings = Settings {
                 preset: Some((*preset).to_owned()),
                 params: vec![((*name).to_owned(), text)],
                 ..Settings::default()
             };
-            build(spec, &said);
+            build(spec, &settings);
         }
     }
     ensure!((spec.preset_values)("no-such-preset").is_none(), spec, "a preset that is not there lists values");
@@ -80,18 +80,18 @@ pub fn an_unknown_preset_is_named(spec: &'static MethodSpec) {
     }
 }
 
-/// An unknown parameter is an error that names it and, for a slip of the finger, what was meant.
+/// An unknown parameter is an error that names it and, for a typing error, the nearest name.
 pub fn an_unknown_parameter_is_named_with_the_nearest(spec: &'static MethodSpec) {
-    let asked = |preset: &str, name: &str| match (spec.build)(&with_param(preset, name, "1")) {
+    let nearest_to = |preset: &str, name: &str| match (spec.build)(&with_param(preset, name, "1")) {
         Err(Error::UnknownParameter { method, parameter, nearest, .. }) => {
             ensure!(method == spec.name && parameter == name, spec, "parameter `{name}` is named `{parameter}`");
             nearest
         }
         other => panic!("method `{}`: the unknown parameter `{name}` gives {other:?}", spec.name),
     };
-    asked(spec.presets[0].0, "no-such-parameter");
+    nearest_to(spec.presets[0].0, "no-such-parameter");
     for param in spec.params {
-        let nearest = asked(preset_with(spec, param), &format!("{}q", param.name));
+        let nearest = nearest_to(preset_with(spec, param), &format!("{}q", param.name));
         ensure!(nearest.as_deref() == Some(param.name), spec, "`{}q` suggests {nearest:?}", param.name);
     }
 }
