@@ -150,6 +150,11 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
         Vec::new()
     }
 
+    /// Features of which no finite model could be learnt: their missing cells are left `NaN`.
+    fn unanswered(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
     /// The state: JSON for what is small, tensors for what is large.
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value;
 
@@ -183,7 +188,17 @@ impl<M: MatrixMethod> MatrixImputer<M> {
 
     fn learn_encoded(&self, table: &Table, encoder: Encoder, data: &Encoded, run: &mut Run) -> Result<Fitted<M>> {
         let learnt = if data.width() == 0 { None } else { Some(self.method.fit(data, run)?) };
-        let (model, notes) = learnt.map_or((None, Vec::new()), |l| (Some(l.model), l.notes));
+        let (model, mut notes) = learnt.map_or((None, Vec::new()), |l| (Some(l.model), l.notes));
+        let unanswered = model.as_ref().map_or_else(Vec::new, MatrixModel::unanswered);
+        let mut columns: Vec<usize> = unanswered.iter().map(|&f| data.features[f].column).collect();
+        columns.dedup();
+        for spec in columns.into_iter().map(|j| &encoder.schema().columns()[j]) {
+            let typical = if spec.kind.has_levels() { "most frequent level" } else { "median" };
+            notes.push(format!(
+                "column `{}`: `{}` has no finite answer; missing cells get the {typical}",
+                spec.name, self.spec.name
+            ));
+        }
         let params = serde_json::to_value(self.method.params()).map_err(|e| Error::Bug(e.to_string()))?;
         Ok(Fitted {
             spec: self.spec,

@@ -181,6 +181,12 @@ impl Run {
         self.is_down_to(Some(Duration::ZERO))
     }
 
+    /// Whether work should go on: nobody asked it to stop, and the budget is not spent. For long loops inside parallel
+    /// work, whose answer is then given up.
+    pub fn goes_on(&self) -> bool {
+        !self.cancel.is_cancelled() && !self.is_spent()
+    }
+
     /// Whether no more than `kept` is left of the budget: what was kept for later work has to begin.
     ///
     /// ```
