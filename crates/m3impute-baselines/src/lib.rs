@@ -16,7 +16,6 @@
 mod factors;
 #[cfg(test)]
 mod fixture;
-mod heldout;
 pub mod hyperimpute;
 mod in_turn;
 mod knn;

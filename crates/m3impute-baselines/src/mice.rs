@@ -12,7 +12,6 @@
 
 mod chain;
 
-use crate::heldout::columns;
 use chain::Chain;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
@@ -285,7 +284,7 @@ impl MatrixModel for Regressions {
         Ok(None)
     }
 
-    fn unanswered(&self) -> Vec<usize> {
+    fn unpredicted(&self) -> Vec<usize> {
         (0..self.links.len()).filter(|&f| self.links[f] == Link::NoAnswer).collect()
     }
 
@@ -304,7 +303,7 @@ impl MatrixModel for Regressions {
     fn restore(file: &ModelFile, width: usize) -> Result<Regressions> {
         let State { bounded, rounds, enough } = file.state()?;
         let (_, order) = file.u32s("order")?;
-        let known = columns(file.header.encoder.features());
+        let known = file.header.encoder.columns();
         let mut seen: Vec<u32> = order.to_vec();
         seen.sort_unstable();
         if !seen.iter().map(|&f| f as usize).eq(known.iter().map(|c| c.start)) {
@@ -357,18 +356,8 @@ impl Regressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{check_new_hole, check_saved_models, impute, settings, table};
+    use crate::fixture::{impute, settings, table};
     use m3impute_core::{Column, ColumnSpec, Kind, Schema, Table};
-
-    #[test]
-    fn a_saved_model_fills_rows_the_same_in_any_company() {
-        check_saved_models(&SPEC);
-    }
-
-    #[test]
-    fn a_column_that_was_complete_is_filled_in_new_rows() {
-        check_new_hole(&SPEC);
-    }
 
     #[test]
     fn a_linear_relation_is_found_and_levels_are_told() {

@@ -5,8 +5,8 @@
 //! chooses the rank on held-out observed cells. A new row is filled by the closed form of the same fixed point.
 
 use crate::factors::{CHOOSING_SHARE, Factors, Filter, Plan, RIDGE, Smoothed, Step, Unsettled, smooth, zero_filled};
-use crate::heldout::hold_out;
 use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::heldout::hold_out;
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Learnt, MatrixImputer, MethodSpec, ParamSpec, Result, Run, Transductive,
     TransductiveMethod, load_matrix_model,
@@ -182,18 +182,8 @@ impl TransductiveMethod for Svd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{check_new_hole, check_saved_models, impute, settings, table};
+    use crate::fixture::{impute, settings, table};
     use m3impute_core::{Column, ColumnSpec, Kind, Schema, Table};
-
-    #[test]
-    fn a_saved_model_fills_rows_the_same_in_any_company() {
-        check_saved_models(&SPEC);
-    }
-
-    #[test]
-    fn a_column_that_was_complete_is_filled_in_new_rows() {
-        check_new_hole(&SPEC);
-    }
 
     #[test]
     fn one_direction_fills_what_lies_on_it() {

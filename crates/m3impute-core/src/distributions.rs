@@ -1,7 +1,8 @@
 //! Predictive distributions of missing cells, from which a point, an interval or a draw is taken.
 
+use crate::hash::{Fnv, hashes_of_rows};
 use crate::run::Run;
-use crate::table::{Fnv, Table, Values};
+use crate::table::Table;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use std::collections::HashMap;
@@ -317,31 +318,6 @@ impl Interval {
 /// A share of probability, drawn evenly.
 fn share_of(rng: &mut ChaCha8Rng) -> f64 {
     (f64::from(rng.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0)
-}
-
-/// A number for each row that depends on its observed values and the names of their columns, not on the order of either.
-fn hashes_of_rows(table: &Table) -> Vec<u64> {
-    let mut sums = vec![0_u64; table.rows()];
-    for (j, spec) in table.schema().columns().iter().enumerate() {
-        let mut named = Fnv::default();
-        named.bytes(spec.name.as_bytes());
-        let hash = |bytes: &[u8]| {
-            let mut hash = Fnv(named.0);
-            hash.bytes(bytes);
-            hash.0
-        };
-        let levels: Vec<u64> = spec.levels.iter().map(|level| hash(level.as_bytes())).collect();
-        let observed = table.observed().column(j);
-        for (i, sum) in sums.iter_mut().enumerate().filter(|(i, _)| observed[*i]) {
-            let own = match table.values(j) {
-                Values::Numbers(v) => hash(&v[i].to_bits().to_le_bytes()),
-                Values::Codes(c) => levels.get(c[i] as usize).copied().unwrap_or_default(),
-                Values::Opaque => 0,
-            };
-            *sum = sum.wrapping_add(own);
-        }
-    }
-    sums
 }
 
 #[cfg(test)]

@@ -3,15 +3,20 @@
 //! Notation: `n` rows, `w` features. A feature is what a method sees: a number, a flag that says whether the cell has a
 //! certain level, or the code of a level.
 
-use crate::distributions::{ColumnDistributions, Distributions, PredictiveDistributions};
+mod baseline;
+mod decode;
+mod features;
+mod file;
+
 use crate::error::{Error, Result};
-use crate::imputer::Fallback;
-use crate::model_file::{ModelFile, Tensor};
-use crate::schema::{ColumnSpec, Kind, Schema};
+use crate::schema::Schema;
 use crate::table::{Table, Values};
-use crate::validation::{ColumnScore, Measure, ValidationScore};
+use baseline::Baseline;
+pub use features::median;
+use features::{distinct_values, features_of};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A category with more levels than this gets flags for its most frequent ones only.
@@ -140,6 +145,11 @@ impl Encoded {
         (0..self.rows).filter(|i| self.observed[i * w + f]).map(|i| self.x[i * w + f]).collect()
     }
 
+    /// The features of each column that has some, in the order of columns.
+    pub fn columns(&self) -> Vec<Range<usize>> {
+        columns(&self.features)
+    }
+
     /// How many values of a feature are missing.
     pub fn missing_in(&self, f: usize) -> usize {
         let w = self.width();
@@ -147,13 +157,16 @@ impl Encoded {
     }
 }
 
-/// What is known of one column: enough to fill it when everything else fails.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Known {
-    /// The median of numbers, the most frequent level; none without an observed cell.
-    typical: Option<f64>,
-    low: f64,
-    high: f64,
+/// The features of each column that has some: they stand side by side.
+fn columns(features: &[Feature]) -> Vec<Range<usize>> {
+    let mut first = 0;
+    let groups = features.chunk_by(|a, b| a.column == b.column);
+    groups
+        .map(|group| {
+            first += group.len();
+            first - group.len()..first
+        })
+        .collect()
 }
 
 /// How the tables of one schema become numbers and back; learnt from observed cells only.
@@ -162,7 +175,7 @@ pub struct Encoder {
     schema: Schema,
     encoding: Encoding,
     features: Vec<Feature>,
-    known: Vec<Known>,
+    baselines: Vec<Baseline>,
     /// The distinct observed values of each feature, rising, where numbers are scaled for 32-bit floats. In a model file
     /// they are tensors, `[w]`.
     #[serde(skip)]
@@ -182,7 +195,7 @@ impl Encoder {
             return Err(Error::EmptyTable { what: "columns" });
         }
         let mut features = Vec::new();
-        let mut known = Vec::new();
+        let mut baselines = Vec::new();
         let mut distinct = Vec::new();
         for (j, spec) in table.schema().columns().iter().enumerate() {
             let values: Vec<f64> = if spec.is_used() {
@@ -190,7 +203,7 @@ impl Encoder {
             } else {
                 Vec::new()
             };
-            known.push(Known::of(spec, &values));
+            baselines.push(Baseline::of(spec, &values));
             if !values.is_empty() {
                 features_of(j, spec, &values, encoding, &mut features);
             }
@@ -201,7 +214,7 @@ impl Encoder {
                 return Err(Error::Extreme { column: spec.name.clone() });
             }
         }
-        Ok(Encoder { schema: table.schema().clone(), encoding, features, known, values: distinct })
+        Ok(Encoder { schema: table.schema().clone(), encoding, features, baselines, values: distinct })
     }
 
     /// The columns that were learnt.
@@ -212,6 +225,11 @@ impl Encoder {
     /// What the method sees.
     pub fn features(&self) -> &[Feature] {
         &self.features
+    }
+
+    /// The features of each column that has some, in the order of columns.
+    pub fn columns(&self) -> Vec<Range<usize>> {
+        columns(&self.features)
     }
 
     /// The cells of a table as numbers. The table's columns are matched by name, its levels by their text.
@@ -245,204 +263,6 @@ impl Encoder {
         Ok(Encoded { rows: n, features: self.features.clone().into(), x, observed })
     }
 
-    /// Puts filled numbers into the holes of a table, and lists what was filled in another way or left.
-    ///
-    /// A hole for which `filled` holds `NaN` gets the column's median or most frequent level, and is listed.
-    ///
-    /// # Errors
-    /// When a filled number is infinite.
-    pub fn decode(
-        &self,
-        table: &Table,
-        filled: &Encoded,
-        finish: Finish,
-        method: &'static str,
-    ) -> Result<(Table, Vec<Fallback>)> {
-        let mut out = table.clone();
-        let mut fallbacks = Vec::new();
-        let map = self.matching(table)?;
-        for (column, (spec, known)) in self.schema.columns().iter().zip(&self.known).enumerate() {
-            let (j, ref codes) = map[column];
-            let holes: Vec<usize> = (0..table.rows()).filter(|&i| !table.observed().get(i, j)).collect();
-            if holes.is_empty() || !spec.is_used() {
-                if !holes.is_empty() {
-                    fallbacks.push(left(spec, holes.len(), "the column is passed through"));
-                }
-                continue;
-            }
-            if !spec.is_filled() {
-                fallbacks.push(left(spec, holes.len(), "the column is not among those to fill"));
-                continue;
-            }
-            let Some(typical) = known.typical else {
-                let mut listed = left(spec, holes.len(), "the column has no observed value");
-                if finish.zero_empty && spec.kind.is_number() {
-                    listed.done = "zeros".to_owned();
-                    holes.iter().for_each(|&i| out.fill(i, j, 0.0));
-                }
-                fallbacks.push(listed);
-                continue;
-            };
-            let features: Vec<usize> =
-                (0..self.features.len()).filter(|&f| self.features[f].column == column).collect();
-            let mut unanswered = 0;
-            for i in holes {
-                let value = if features.is_empty() {
-                    typical // a constant column
-                } else {
-                    self.value_of(&features, filled.row(i)).unwrap_or_else(|| {
-                        unanswered += 1;
-                        typical
-                    })
-                };
-                if !value.is_finite() {
-                    return Err(Error::NotFinite { method, place: format!("column `{}`, row {}", spec.name, i + 1) });
-                }
-                let value = known.finish(spec, value, finish);
-                // Levels of the table may stand in another order than those that were learnt, or not be there.
-                match codes.iter().position(|&c| c == value) {
-                    _ if !spec.kind.has_levels() => out.fill(i, j, value),
-                    Some(code) => out.fill(i, j, code as f64),
-                    None => out.fill_with_level(i, j, &spec.levels[value as usize]),
-                }
-            }
-            if unanswered > 0 {
-                fallbacks.push(Fallback {
-                    column: spec.name.clone(),
-                    cells: unanswered,
-                    reason: format!("`{method}` has no answer for these cells"),
-                    done: if spec.kind.has_levels() { "the most frequent level" } else { "the median" }.to_owned(),
-                });
-            }
-        }
-        Ok((out, fallbacks))
-    }
-
-    /// The distributions of what features lack as those of the holes of a table, of which `data` is the encoding.
-    ///
-    /// # Errors
-    /// When a column that the encoder knows is not there, or is of another type.
-    pub(crate) fn distributions(
-        &self,
-        table: &Table,
-        data: &Encoded,
-        of: Vec<Distributions>,
-        finish: Finish,
-    ) -> Result<PredictiveDistributions> {
-        let map = self.matching(table)?;
-        let (mut columns, w) = (Vec::new(), data.width());
-        for (f, (feature, of)) in self.features.iter().zip(of).enumerate() {
-            let (spec, known) = (&self.schema.columns()[feature.column], &self.known[feature.column]);
-            let column = map[feature.column].0;
-            if !spec.is_filled() {
-                continue;
-            }
-            // A level that was never seen is no number, but it is no hole either.
-            let lacking = (0..table.rows()).filter(|i| !data.observed[i * w + f]);
-            let (rows, holes): (Vec<usize>, Vec<usize>) = lacking
-                .enumerate()
-                .filter(|(_, i)| !table.observed().get(*i, column))
-                .map(|(place, i)| (i, place))
-                .unzip();
-            let value = |x: f64| known.finish(spec, self.raw(f, x), finish);
-            let of = match of {
-                Distributions::Quantiles(of) => {
-                    Distributions::Quantiles(holes.iter().map(|&h| of[h].map(value)).collect())
-                }
-                Distributions::Shares { values, shares } => {
-                    let width = values.len();
-                    let shares = holes.iter().flat_map(|h| &shares[h * width..(h + 1) * width]).copied().collect();
-                    Distributions::Shares { values: values.into_iter().map(value).collect(), shares }
-                }
-            };
-            let has_levels = spec.kind.has_levels();
-            columns.push(ColumnDistributions {
-                column,
-                levels: spec.levels.clone(),
-                unordered: has_levels && spec.kind != Kind::Ordered,
-                step: match finish.round {
-                    _ if has_levels => 1.0,
-                    true => spec.step,
-                    false => 0.0,
-                },
-                rows,
-                of,
-            });
-        }
-        Ok(PredictiveDistributions { columns })
-    }
-
-    /// The scores of features as those of the columns that are to be filled.
-    pub(crate) fn scores(&self, of: Vec<ValidationScore>) -> Vec<ColumnScore> {
-        let score = |(feature, validation): (&Feature, ValidationScore)| {
-            let spec = &self.schema.columns()[feature.column];
-            let (measure, unit) = match feature.meaning {
-                Meaning::Number => (Measure::AbsoluteError, feature.scale),
-                Meaning::Category(_) => (Measure::LogLoss, 1.0),
-                Meaning::Flag(_) => return None,
-            };
-            let (column, kind) = (spec.name.clone(), spec.kind);
-            spec.is_filled().then(|| ColumnScore { column, kind, measure, validation: validation.times(unit) })
-        };
-        self.features.iter().zip(of).filter_map(score).collect()
-    }
-
-    /// The number of a feature as one of the table.
-    fn raw(&self, f: usize, x: f64) -> f64 {
-        let feature = &self.features[f];
-        let single = |value: f64| ((value - feature.centre) / feature.scale) as f32;
-        let values = self.values.get(f).map_or(&[][..], Vec::as_slice);
-        let at = values.partition_point(|&v| single(v) < x as f32);
-        match values.get(at) {
-            Some(&value) if single(value) == x as f32 => value,
-            _ => x * feature.scale + feature.centre,
-        }
-    }
-
-    /// Puts what is not in the header of a model file into its tensors.
-    pub(crate) fn store(&self, tensors: &mut BTreeMap<String, Tensor>) {
-        for (f, values) in self.values.iter().enumerate() {
-            tensors.insert(values_name(f), Tensor::F64(vec![values.len()], values.clone()));
-        }
-    }
-
-    /// The encoder of a model file, with what is not in its header.
-    ///
-    /// # Errors
-    /// When something is not there or does not fit.
-    pub(crate) fn restore(file: &ModelFile) -> Result<Encoder> {
-        let mut encoder = file.header.encoder.clone();
-        if encoder.encoding.scale == Scale::Unit {
-            for (f, feature) in encoder.features.iter().enumerate() {
-                let values = file.f64s(&values_name(f))?.1;
-                let rising = values.iter().all(|v| v.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
-                if !rising || (values.is_empty() && feature.meaning == Meaning::Number) {
-                    return Err(Error::damaged(format!("the values of feature {f}")));
-                }
-                encoder.values.push(values.to_vec());
-            }
-        }
-        Ok(encoder)
-    }
-
-    /// The value that a row's features stand for; none where the method left them `NaN`.
-    fn value_of(&self, features: &[usize], row: &[f64]) -> Option<f64> {
-        let raw = |f: usize| self.raw(f, row[f]);
-        if let Meaning::Flag(_) = self.features[features[0]].meaning {
-            let best = features
-                .iter()
-                .copied()
-                .filter(|&f| !row[f].is_nan())
-                .reduce(|a, b| if raw(b) > raw(a) { b } else { a })?;
-            let Meaning::Flag(level) = self.features[best].meaning else {
-                unreachable!("all features of a column agree")
-            };
-            return Some(f64::from(level));
-        }
-        let value = raw(features[0]);
-        (!value.is_nan()).then_some(value)
-    }
-
     /// For each column of the schema: where it stands in the table, and the learnt code of each of the table's levels
     /// (`NaN` for a level that was never seen).
     fn matching(&self, table: &Table) -> Result<Vec<(usize, Vec<f64>)>> {
@@ -469,196 +289,18 @@ impl Encoder {
                         got: other.kind.to_string(),
                     });
                 }
-                let code = |level: &String| spec.levels.iter().position(|l| l == level).map_or(f64::NAN, |c| c as f64);
+                let codes: HashMap<&str, usize> = spec.levels.iter().map(String::as_str).zip(0..).collect();
+                let code = |level: &String| codes.get(level.as_str()).map_or(f64::NAN, |&c| c as f64);
                 Ok((j, other.levels.iter().map(code).collect()))
             })
             .collect()
     }
-
-    /// Checks an encoder that came from a file.
-    pub(crate) fn validate(&self) -> Result<()> {
-        let damaged = |what: String| Err(Error::damaged(what));
-        if self.known.len() != self.schema.len() {
-            return damaged(format!("{} columns described, {} in the schema", self.known.len(), self.schema.len()));
-        }
-        for (spec, known) in self.schema.columns().iter().zip(&self.known) {
-            if !known.fits(spec) {
-                return damaged(format!("what is known of column `{}`", spec.name));
-            }
-        }
-        let mut flags_of_column = vec![None; self.schema.len()];
-        for feature in &self.features {
-            let Some(spec) = self.schema.columns().get(feature.column) else {
-                return damaged(format!("a feature of column {}, of {}", feature.column + 1, self.schema.len()));
-            };
-            let level_fits = match feature.meaning {
-                Meaning::Number => true,
-                Meaning::Flag(level) => (level as usize) < spec.levels.len(),
-                Meaning::Category(levels) => levels as usize == spec.levels.len(),
-            };
-            if !level_fits || !feature.centre.is_finite() || !feature.scale.is_finite() || feature.scale == 0.0 {
-                return damaged(format!("the feature of column `{}`", spec.name));
-            }
-            // Either one feature, or flags.
-            let is_flag = matches!(feature.meaning, Meaning::Flag(_));
-            if flags_of_column[feature.column].replace(is_flag).is_some_and(|other| !(other && is_flag)) {
-                return damaged(format!("the features of column `{}`", spec.name));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Known {
-    fn of(spec: &ColumnSpec, values: &[f64]) -> Known {
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if values.is_empty() {
-            return Known { typical: None, low: 0.0, high: 0.0 };
-        }
-        let typical = if spec.kind.has_levels() { most_frequent(values, spec.levels.len()) } else { median(values) };
-        Known { typical: Some(typical), low, high }
-    }
-
-    /// Whether this can be known of such a column: what comes from a file may be anything.
-    fn fits(&self, spec: &ColumnSpec) -> bool {
-        let ordered = |low: f64, high: f64| low <= high && low.is_finite() && high.is_finite();
-        let is_level = |code: f64| code.fract() == 0.0 && (0.0..spec.levels.len() as f64).contains(&code);
-        let typical_fits =
-            self.typical.is_none_or(|t| if spec.kind.has_levels() { is_level(t) } else { t.is_finite() });
-        typical_fits
-            && ordered(self.low, self.high)
-            && spec.bounds.is_none_or(|b| b.low <= b.high)
-            && spec.step.is_finite()
-            && spec.step >= 0.0
-    }
-
-    /// Rounds and bounds a filled number.
-    fn finish(&self, spec: &ColumnSpec, value: f64, finish: Finish) -> f64 {
-        if spec.kind.has_levels() {
-            return value.round().clamp(0.0, spec.levels.len() as f64 - 1.0);
-        }
-        let (mut low, mut high) = if finish.clip { (self.low, self.high) } else { (f64::NEG_INFINITY, f64::INFINITY) };
-        if let Some(bounds) = spec.bounds {
-            (low, high) = (low.max(bounds.low), high.min(bounds.high));
-            if low > high {
-                (low, high) = (bounds.low, bounds.high); // every observed value is out of bounds
-            }
-        }
-        let value = value.clamp(low, high);
-        if !finish.round || spec.step == 0.0 {
-            return value;
-        }
-        // Dividing by the inverse of a step such as 0.001 would not give back the nearest float.
-        let rounded = (value / spec.step).round() * spec.step;
-        if rounded > high {
-            (high / spec.step).floor() * spec.step
-        } else if rounded < low {
-            (low / spec.step).ceil() * spec.step
-        } else {
-            rounded
-        }
-    }
-}
-
-fn values_name(feature: usize) -> String {
-    format!("encoder.{feature}.values")
-}
-
-/// The distinct values of a number, rising; none of levels, which are codes.
-fn distinct_values(spec: &ColumnSpec, values: &[f64]) -> Vec<f64> {
-    if matches!(spec.kind, Kind::Categorical | Kind::Boolean) {
-        return Vec::new();
-    }
-    let mut distinct = values.to_vec();
-    distinct.sort_unstable_by(f64::total_cmp);
-    distinct.dedup();
-    distinct
-}
-
-fn left(spec: &ColumnSpec, cells: usize, reason: &str) -> Fallback {
-    Fallback { column: spec.name.clone(), cells, reason: reason.to_owned(), done: Fallback::LEFT.to_owned() }
-}
-
-/// The features of one column with observed values.
-fn features_of(column: usize, spec: &ColumnSpec, values: &[f64], encoding: Encoding, features: &mut Vec<Feature>) {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if low == high && spec.range.is_none() && encoding.constants == Constants::Leave {
-        return;
-    }
-    let number = |values: &[f64], low: f64, high: f64| {
-        let (centre, scale) = match encoding.scale {
-            Scale::Raw => (0.0, 1.0),
-            Scale::MinMax | Scale::Unit => (low, high - low),
-            Scale::Standard => mean_and_deviation(values),
-        };
-        // A single value becomes 0.
-        Feature { column, meaning: Meaning::Number, centre, scale: if scale > 0.0 { scale } else { 1.0 } }
-    };
-    match (spec.kind, encoding.layout) {
-        (Kind::Categorical | Kind::Boolean, Layout::Codes) => {
-            let meaning = Meaning::Category(spec.levels.len() as u32);
-            features.push(Feature { column, meaning, centre: 0.0, scale: 1.0 });
-        }
-        (Kind::Categorical, Layout::Flags) => {
-            let mut counts = vec![0_usize; spec.levels.len()];
-            values.iter().for_each(|&v| counts[v as usize] += 1);
-            let mut seen: Vec<u32> = (0..counts.len() as u32).filter(|&c| counts[c as usize] > 0).collect();
-            if seen.len() > MAX_FLAGS {
-                seen.sort_by_key(|&c| (usize::MAX - counts[c as usize], c));
-                seen.truncate(MAX_FLAGS);
-                seen.sort_unstable();
-            }
-            for level in seen {
-                let flags: Vec<f64> = values.iter().map(|&v| f64::from(u8::from(v == f64::from(level)))).collect();
-                let mut feature = number(&flags, 0.0, 1.0);
-                feature.meaning = Meaning::Flag(level);
-                if encoding.scale == Scale::MinMax {
-                    // Two rows of different levels differ in two flags: together they count like the range of a number.
-                    feature.scale = std::f64::consts::SQRT_2;
-                }
-                features.push(feature);
-            }
-        }
-        _ => {
-            let range = spec.range.filter(|_| encoding.scale != Scale::Unit);
-            let (low, high) = range.map_or((low, high), |r| (r.low, r.high));
-            features.push(number(values, low, high));
-        }
-    }
-}
-
-/// The mean and the population deviation.
-fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
-    (mean, variance.sqrt())
-}
-
-/// The median; the mean of the two middle values of an even number.
-///
-/// # Panics
-/// Without a value.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 }
-}
-
-/// The most frequent code; the smallest of several.
-fn most_frequent(codes: &[f64], levels: usize) -> f64 {
-    let mut counts = vec![0_usize; levels];
-    codes.iter().for_each(|&c| counts[c as usize] += 1);
-    (0..levels).max_by_key(|&c| (counts[c], levels - c)).unwrap_or(0) as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Bounds;
+    use crate::schema::{Bounds, ColumnSpec, Kind};
     use crate::table::Column;
 
     const FLAGS: Encoding = Encoding { layout: Layout::Flags, scale: Scale::MinMax, constants: Constants::Leave };
@@ -721,19 +363,6 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_the_observed_range_hold() {
-        let mut spec = ColumnSpec::new("age", Kind::Integer);
-        let known = Known::of(&spec, &[3.0, 90.0]);
-        let clip = Finish { round: true, clip: true, zero_empty: false };
-        let open = Finish { round: false, clip: false, zero_empty: false };
-        assert_eq!(known.finish(&spec, 200.4, clip), 90.0);
-        assert_eq!(known.finish(&spec, 200.4, open), 200.4);
-        spec.bounds = Some(Bounds { low: 0.5, high: 120.5 });
-        assert_eq!(known.finish(&spec, 200.4, open), 120.5);
-        assert_eq!(known.finish(&spec, 200.4, Finish { clip: false, ..clip }), 120.0);
-    }
-
-    #[test]
     fn levels_are_matched_by_their_text() {
         let encoder = Encoder::fit(&mixed(), FLAGS).unwrap();
         let mut specs = Vec::from(mixed().schema().clone());
@@ -756,8 +385,8 @@ mod tests {
         let encoder = Encoder::fit(&mixed(), FLAGS).unwrap();
         assert!(encoder.validate().is_ok());
         let damages: [fn(&mut Encoder); 5] = [
-            |e| (e.known[0].low, e.known[0].high) = (2.0, 1.0),
-            |e| e.known[1].typical = Some(3.0),
+            |e| (e.baselines[0].low, e.baselines[0].high) = (2.0, 1.0),
+            |e| e.baselines[1].value = Some(3.0),
             |e| e.schema.column_mut(0).bounds = Some(Bounds { low: 2.0, high: 1.0 }),
             |e| e.schema.column_mut(0).step = -1.0,
             |e| e.features[1].column = 0,

@@ -1,7 +1,72 @@
 //! Observed cells that are held out, so that what was not seen can tell how good a prediction is.
 
-use crate::sampler::unit;
+use crate::encode::Encoded;
+use crate::run::Run;
+use crate::sampler::{below, shuffle_front, unit};
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
+use std::ops::Range;
+
+/// Cells that were observed and are taken away.
+#[derive(Clone, Debug, Default)]
+pub struct HeldOut {
+    /// Where each stands in the matrix, ascending.
+    pub cells: Vec<usize>,
+    /// What was there.
+    pub truth: Vec<f64>,
+}
+
+/// The part of a row's observed columns that is taken away, and at least one.
+const PART_OF_ROW: f64 = 0.15;
+
+/// Takes observed cells away in the table's own patterns: a row loses some of the cells that another row lacks, but only a
+/// few, or it would be emptier than the rows to be filled. At most `share` of each feature's observed cells are taken,
+/// and about `limit` in all.
+///
+/// The last observed cell of a row is never taken. A table without missing cells loses cells at random.
+pub fn hold_out(data: &mut Encoded, share: f64, limit: usize, purpose: &str, run: &Run) -> HeldOut {
+    let (n, w) = (data.rows, data.width());
+    let mut rng = run.rng(purpose, 0);
+    let patterns: Vec<usize> = (0..n).filter(|&i| data.observed_row(i).contains(&false)).collect();
+    let mut left: Vec<usize> = (0..w).map(|f| ((n - data.missing_in(f)) as f64 * share) as usize).collect();
+    let mut order: Vec<usize> = (0..n).collect();
+    shuffle_front(&mut order, n, || rng.next_u32());
+    let mut cells = Vec::new();
+    let columns = data.columns();
+    for i in order {
+        if cells.len() >= limit {
+            break;
+        }
+        let seen = data.observed_row(i);
+        let mut candidates: Vec<&Range<usize>> = columns.iter().filter(|c| seen[c.start]).collect();
+        let most = candidates.len().saturating_sub(1).min((candidates.len() as f64 * PART_OF_ROW).ceil() as usize);
+        if !patterns.is_empty() {
+            let other = data.observed_row(patterns[below(rng.next_u32(), patterns.len())]);
+            candidates.retain(|c| !other[c.start]);
+        }
+        candidates.retain(|c| left[c.start] > 0);
+        shuffle_front(&mut candidates, most, || rng.next_u32());
+        for column in candidates.into_iter().take(most) {
+            left[column.start] -= 1;
+            cells.extend(column.clone().map(|f| i * w + f));
+        }
+    }
+    cells.sort_unstable();
+    let truth = cells.iter().map(|&c| data.x[c]).collect();
+    for &c in &cells {
+        data.observed[c] = false;
+        data.x[c] = f64::NAN;
+    }
+    HeldOut { cells, truth }
+}
+
+impl HeldOut {
+    /// The mean squared difference between a filled matrix and what was held out.
+    pub fn squared_error(&self, filled: &[f64]) -> f64 {
+        let sum: f64 = self.cells.iter().zip(&self.truth).map(|(&c, t)| (filled[c] - t).powi(2)).sum();
+        sum / self.cells.len().max(1) as f64
+    }
+}
 
 /// `folds` sets of held-out cells of a matrix `[n, m]`, none in two of them: about `share` of the observed cells each,
 /// one by one at random, more of the columns that lack more, because those are to be filled. `[folds][n, m]`
@@ -39,6 +104,7 @@ pub fn folds(observed: &[bool], m: usize, folds: usize, share: f64, rng: &mut Ch
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::{Feature, Meaning};
     use rand_chacha::rand_core::SeedableRng;
 
     #[test]
@@ -58,5 +124,31 @@ mod tests {
         let share = |f: usize| count(f) / (0..n).filter(|i| observed[i * m + f]).count() as f64;
         assert!(share(2) > 1.5 * share(0) && share(0) > 1.5 * share(1), "{} {} {}", share(0), share(1), share(2));
         assert!(share(1) > 0.05);
+    }
+
+    fn matrix(n: usize, x: Vec<f64>) -> Encoded {
+        let w = x.len() / n;
+        let features: Vec<Feature> =
+            (0..w).map(|column| Feature { column, meaning: Meaning::Number, centre: 0.0, scale: 1.0 }).collect();
+        let observed = x.iter().map(|v| !v.is_nan()).collect();
+        Encoded { rows: n, features: features.into(), x, observed }
+    }
+
+    #[test]
+    fn only_features_with_holes_are_held_out_and_the_truth_is_kept() {
+        // The second of two features is missing in every fourth row.
+        let x: Vec<f64> = (0..200).map(|c| if c % 8 == 1 { f64::NAN } else { c as f64 }).collect();
+        let mut data = matrix(100, x);
+        let held = hold_out(&mut data, 0.2, 1000, "test", &Run::new(1, 1).unwrap());
+        assert_eq!(held.cells.len(), 15); // a fifth of 75
+        assert!(held.cells.iter().zip(&held.truth).all(|(&c, &t)| c % 2 == 1 && t == c as f64 && data.x[c].is_nan()));
+    }
+
+    #[test]
+    fn a_complete_table_gets_holes_too_and_no_row_is_emptied() {
+        let mut data = matrix(50, (0..150).map(f64::from).collect());
+        let held = hold_out(&mut data, 0.3, 1000, "test", &Run::new(1, 1).unwrap());
+        assert!(!held.cells.is_empty());
+        assert!((0..50).all(|i| data.observed_row(i).contains(&true)));
     }
 }

@@ -6,6 +6,7 @@
 pub mod distributions;
 pub mod encode;
 mod error;
+mod hash;
 pub mod heldout;
 mod hint;
 mod imputer;
@@ -22,6 +23,7 @@ mod validation;
 pub use distributions::{Point, PredictiveDistributions};
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
+pub use hash::row_hash;
 pub use hint::{Hint, Setting};
 pub use imputer::{
     Expect, Fallback, FinishChoice, FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec, ParamSpec,

@@ -151,7 +151,7 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
     }
 
     /// Features of which no finite model could be learnt: their missing cells are left `NaN`.
-    fn unanswered(&self) -> Vec<usize> {
+    fn unpredicted(&self) -> Vec<usize> {
         Vec::new()
     }
 
@@ -189,13 +189,13 @@ impl<M: MatrixMethod> MatrixImputer<M> {
     fn learn_encoded(&self, table: &Table, encoder: Encoder, data: &Encoded, run: &mut Run) -> Result<Fitted<M>> {
         let learnt = if data.width() == 0 { None } else { Some(self.method.fit(data, run)?) };
         let (model, mut notes) = learnt.map_or((None, Vec::new()), |l| (Some(l.model), l.notes));
-        let unanswered = model.as_ref().map_or_else(Vec::new, MatrixModel::unanswered);
-        let mut columns: Vec<usize> = unanswered.iter().map(|&f| data.features[f].column).collect();
+        let unpredicted = model.as_ref().map_or_else(Vec::new, MatrixModel::unpredicted);
+        let mut columns: Vec<usize> = unpredicted.iter().map(|&f| data.features[f].column).collect();
         columns.dedup();
         for spec in columns.into_iter().map(|j| &encoder.schema().columns()[j]) {
             let typical = if spec.kind.has_levels() { "most frequent level" } else { "median" };
             notes.push(format!(
-                "column `{}`: `{}` has no finite answer; missing cells get the {typical}",
+                "column `{}`: `{}` has no finite prediction; missing cells get the {typical}",
                 spec.name, self.spec.name
             ));
         }

@@ -1,7 +1,7 @@
 //! What a method is given beside its table: the seed, the threads, who watches, and when to stop.
 
 use crate::error::{Error, Result};
-use crate::table::Fnv;
+use crate::hash::Fnv;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::sync::atomic::{AtomicBool, Ordering};

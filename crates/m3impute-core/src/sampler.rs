@@ -31,7 +31,7 @@ impl RandomStream {
 
     /// A whole number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
-        scaled_below(self.next_u32(), n)
+        below(self.next_u32(), n)
     }
 
     /// A number in [0, 1).
@@ -56,7 +56,7 @@ impl RandomStream {
 pub fn shuffle_front<T>(items: &mut [T], count: usize, mut next_u32: impl FnMut() -> u32) {
     let n = items.len();
     for i in 0..count.min(n) {
-        items.swap(i, i + scaled_below(next_u32(), n - i));
+        items.swap(i, i + below(next_u32(), n - i));
     }
 }
 
@@ -77,7 +77,7 @@ pub fn sample_rows(n: usize, most: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
 }
 
 /// A number below `n` from 32 random bits.
-fn scaled_below(bits: u32, n: usize) -> usize {
+pub(crate) fn below(bits: u32, n: usize) -> usize {
     ((u64::from(bits) * n as u64) >> 32) as usize
 }
 

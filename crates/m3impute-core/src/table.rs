@@ -273,7 +273,7 @@ impl Table {
 
     /// A number that tells this table from others: of its names, its holes and its values.
     pub fn fingerprint(&self) -> u64 {
-        let mut hash = Fnv::default();
+        let mut hash = crate::hash::Fnv::default();
         for (j, spec) in self.schema.columns().iter().enumerate() {
             hash.bytes(spec.name.as_bytes());
             for i in 0..self.rows() {
@@ -339,23 +339,6 @@ fn check_type(spec: &ColumnSpec, values: &Values) -> Result<()> {
         expected: format!("values of kind {}", spec.kind),
         got: got.to_owned(),
     })
-}
-
-/// FNV-1a, 64 bits: small, without a seed, the same everywhere.
-pub(crate) struct Fnv(pub(crate) u64);
-
-impl Default for Fnv {
-    fn default() -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        for &b in bytes {
-            self.0 = (self.0 ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,9 @@
 //! Random streams: batches of rows, and draws that depend on a row alone.
 
 use crate::inputs::Rows;
-use m3impute_nn::Matrix;
+use m3impute_core::{row_hash, shuffle_front};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-
-/// Uniform in `[0, 1)`.
-pub(crate) fn unit(rng: &mut ChaCha8Rng) -> f32 {
-    (rng.next_u32() >> 8) as f32 / (1_u32 << 24) as f32
-}
 
 /// Draws rows without replacement, anew for every batch or epoch.
 #[derive(Debug)]
@@ -21,11 +16,7 @@ impl RowSampler {
 
     /// `count` different rows.
     pub(crate) fn draw(&mut self, count: usize, rng: &mut ChaCha8Rng) -> &[usize] {
-        let n = self.0.len();
-        for i in 0..count {
-            let j = i + ((u64::from(rng.next_u32()) * (n - i) as u64) >> 32) as usize;
-            self.0.swap(i, j);
-        }
+        shuffle_front(&mut self.0, count, || rng.next_u32());
         &self.0[..count]
     }
 
@@ -38,20 +29,15 @@ impl RowSampler {
 /// A random stream for each row that depends on its observed values and the model's seed alone: so rows are filled
 /// alike in any order and batch.
 pub(crate) fn of_row(seed: u64, rows: &Rows, i: usize) -> ChaCha8Rng {
-    let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
-    let seen = |from: &Matrix, j: usize| from.get(i, j);
-    for j in (0..rows.x.cols()).filter(|&j| seen(&rows.observed, j) == 1.0) {
-        // The place is part of it: the same values elsewhere are another row.
-        for byte in (u64::from(seen(&rows.x, j).to_bits()) ^ (j as u64) << 32).to_le_bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-    ChaCha8Rng::seed_from_u64(hash)
+    let (x, observed) = (rows.x.row(i), rows.observed.row(i));
+    let cells = x.iter().map(|value| u64::from(value.to_bits())).enumerate();
+    ChaCha8Rng::seed_from_u64(row_hash(seed, cells.filter(|(j, _)| observed[*j] == 1.0)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use m3impute_nn::Matrix;
 
     #[test]
     fn a_draw_has_no_row_twice() {

@@ -3,7 +3,7 @@
 //! `b` rows of a batch, `w` inputs. The generator sees values, a little noise in the missing cells, and which cells are
 //! observed; the discriminator sees the completed row and a hint: which of most observed cells are observed.
 
-use crate::chance::{RowSampler, of_row, unit};
+use crate::chance::{RowSampler, of_row};
 use crate::files::store;
 use crate::held::{Held, split};
 use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
@@ -11,6 +11,7 @@ use crate::mlp::{Mlp, Start, Weights};
 use crate::pace::{Best, Pace};
 use crate::registry;
 use m3impute_core::distributions::Distributions;
+use m3impute_core::unit;
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec, ModelFile,
     ParamSpec, Result, Run, Tensor, Want, load_matrix_model,

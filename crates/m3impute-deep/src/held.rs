@@ -1,13 +1,12 @@
 //! Observed cells that are held out of training, to validate it.
 
-use crate::chance::unit;
 use crate::inputs::{Inputs, Rows, select};
+use m3impute_core::heldout::{HeldOut, hold_out};
 use m3impute_core::{Encoded, Run};
 use m3impute_nn::Matrix;
-use rand_chacha::ChaCha8Rng;
 
 /// At most so many cells are held out: more would not make the estimate of the error better.
-const MOST: f32 = 3000.0;
+const MOST: usize = 3000;
 
 /// Held-out cells.
 #[derive(Debug)]
@@ -22,37 +21,27 @@ pub(crate) struct Held {
     places: Vec<usize>,
 }
 
-/// What a training starts from: how a table is seen, its rows, and the held-out cells, which the rows lack.
+/// What a training starts from: how a table is seen, its rows, and the held-out cells, which the rows lack; none where
+/// `share` leaves nothing to validate on.
 pub(crate) fn split(data: &Encoded, share: f64, run: &Run) -> (Inputs, Rows, Option<Held>) {
     let inputs = Inputs::of(data);
-    let mut rows = inputs.read(data, 0..data.rows);
-    let held = Held::out_of(&mut rows, &inputs, share as f32, &mut run.rng("held out", 0));
+    let mut shown = data.clone();
+    let HeldOut { cells, .. } = hold_out(&mut shown, share, MOST, "held out", run);
+    let rows = inputs.read(&shown, 0..data.rows);
+    let m = data.width();
+    let mut places: Vec<usize> = cells.iter().map(|cell| cell / m).collect();
+    places.dedup();
+    let mut held = Matrix::zeros(places.len(), inputs.width()); // [n, w]
+    let of_features: Vec<_> = inputs.cells().collect();
+    for (place, of_row) in cells.chunk_by(|a, b| a / m == b / m).enumerate() {
+        of_row.iter().for_each(|cell| held.row_mut(place)[of_features[cell % m].clone()].fill(1.0));
+    }
+    let truth = inputs.read(data, places.iter().copied()).x;
+    let held = (!places.is_empty()).then(|| Held { rows: rows.select(&places), truth, held, places });
     (inputs, rows, held)
 }
 
 impl Held {
-    /// Takes about this share of the observed cells out of `rows`; none where that leaves nothing to validate on.
-    fn out_of(rows: &mut Rows, inputs: &Inputs, share: f32, rng: &mut ChaCha8Rng) -> Option<Held> {
-        let seen: f32 = rows.observed.as_slice().iter().sum();
-        let share = share.min(MOST / seen.max(1.0));
-        let mut held = Matrix::zeros(rows.len(), inputs.width()); // [n, w]
-        let truth = rows.x.clone();
-        let mut touched = Vec::new();
-        for i in 0..rows.len() {
-            for cell in inputs.cells() {
-                if rows.observed.row(i)[cell.start] == 1.0 && unit(rng) < share {
-                    held.row_mut(i)[cell.clone()].fill(1.0);
-                    rows.observed.row_mut(i)[cell.clone()].fill(0.0);
-                    rows.x.row_mut(i)[cell].fill(0.0);
-                    touched.push(i);
-                }
-            }
-        }
-        touched.dedup();
-        let (rows, truth, held) = (rows.select(&touched), select(&truth, &touched), select(&held, &touched));
-        (!touched.is_empty()).then_some(Held { rows, truth, held, places: touched })
-    }
-
     /// [`Held::error`] of predictions for the whole table.
     pub(crate) fn error_in(&self, predicted: &Matrix) -> f32 {
         self.error(&select(predicted, &self.places))
@@ -70,19 +59,21 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_chacha::rand_core::SeedableRng;
+    use m3impute_core::encode::{Feature, Meaning};
 
     #[test]
     fn held_out_cells_are_hidden_and_scored() {
-        let x = Matrix::from_fn(40, 2, |i, _| i as f32);
-        let mut rows = Rows { x: x.clone(), observed: Matrix::full(40, 2, 1.0) };
-        let inputs = Inputs::of_numbers(2);
-        let held = Held::out_of(&mut rows, &inputs, 0.25, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+        let number = |column| Feature { column, meaning: Meaning::Number, centre: 0.0, scale: 1.0 };
+        let x = (0..80).map(|cell| f64::from(cell / 2)).collect();
+        let data = Encoded { rows: 40, features: [0, 1].map(number).into(), x, observed: vec![true; 80] };
+        let run = Run::new(1, 1).unwrap();
+        let (_, rows, held) = split(&data, 0.25, &run);
+        let held = held.unwrap();
         let hidden = rows.observed.as_slice().iter().filter(|o| **o == 0.0).count();
-        assert!((10..30).contains(&hidden), "{hidden}");
+        assert_eq!(hidden, 20);
         assert_eq!(held.error(&held.truth), 0.0);
         let off = Matrix::from_fn(held.truth.rows(), 2, |i, j| held.truth.get(i, j) + 0.5);
         assert_eq!(held.error(&off), 0.5);
-        assert!(Held::out_of(&mut rows, &inputs, 0.0, &mut ChaCha8Rng::seed_from_u64(1)).is_none());
+        assert!(split(&data, 0.0, &run).2.is_none());
     }
 }

@@ -11,17 +11,14 @@
 //!
 //! then the layers, then `Linear, ReLU, Linear` on every node.
 
+mod infer;
+
 use crate::graph::Shown;
 use crate::layers::{Gnn, Layer, Place, States};
 use crate::pass::{Linear, Pass};
-use m3impute_core::{Result, Run};
-use m3impute_nn::{Activation, Matrix, Params, Tape, Var, alone};
+use m3impute_nn::{Activation, Matrix, Params, Tape, Var};
 use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 use std::sync::Arc;
-
-/// The samples that inference goes through at a time: few enough that the edges of a part stay in cache.
-const PART_ROWS: usize = 128;
 
 /// How the nodes start.
 #[derive(Clone, Debug)]
@@ -127,117 +124,6 @@ impl Encoder {
         Embeddings { states, samples, features }
     }
 
-    /// The embeddings of all samples, `[n, d]`, and the states of the features, without a way back.
-    ///
-    /// With edge states the samples are gone through in parts, layer by layer, and the edges of earlier layers are
-    /// computed again from the nodes: with three layers that takes not one product more, because the first edge states
-    /// follow from numbers, and no edge of the whole table is ever kept.
-    ///
-    /// # Errors
-    /// When the run is cancelled.
-    pub fn infer(
-        &self,
-        tape: &mut Tape,
-        params: &Params,
-        shown: &Shown,
-        run: &Run,
-    ) -> Result<(Arc<Matrix>, FeatureStates)> {
-        let in_parts = matches!(self.layers[0], Layer::EgSage(_)) && shown.edges() > 0;
-        let parts = if in_parts { shown.parts(PART_ROWS) } else { vec![shown.clone()] };
-        let copy = |pass: &Pass<'_>, var: Var| Arc::new(pass.tape.value(var).clone());
-        // By layer: the samples of each part, and the features.
-        let mut samples: Vec<Vec<Arc<Matrix>>> = vec![Vec::new()];
-        let mut features: Vec<Arc<Matrix>> = Vec::new();
-        run.install(|| {
-            tape.reset();
-            let mut pass = Pass::new(tape, params);
-            let first = self.first_features(&mut pass);
-            features.push(copy(&pass, first));
-            for part in &parts {
-                let first = self.first_samples(&mut pass, part);
-                samples[0].push(copy(&pass, first));
-            }
-        });
-        for (l, layer) in self.layers.iter().enumerate() {
-            let one = |tape: &mut Tape, p: usize, part: &Shown| {
-                tape.reset();
-                let mut pass = Pass::new(tape, params);
-                let enter = |pass: &mut Pass<'_>, l: usize| {
-                    (pass.tape.constant_shared(&samples[l][p]), pass.tape.constant_shared(&features[l]))
-                };
-                let values = pass.tape.constant_shared(&part.values);
-                let (s, f) = enter(&mut pass, 0);
-                let mut states = States { samples: s, features: f, up: Some(values), down: Some(values) };
-                for (q, earlier) in self.layers[..l].iter().enumerate() {
-                    let (s, f) = enter(&mut pass, q + 1);
-                    states = earlier.edges_between(&mut pass, part, states, s, f);
-                }
-                match layer.part(&mut pass, part, states) {
-                    Some((new, sums)) => (copy(&pass, new), copy(&pass, sums)),
-                    None => {
-                        let states = layer.forward(&mut pass, part, states);
-                        (copy(&pass, states.samples), copy(&pass, states.features))
-                    }
-                }
-            };
-            let done: Vec<Result<(Arc<Matrix>, Arc<Matrix>)>> = if in_parts {
-                // A thread a part: what a part needs stays in the cache of its processor.
-                let work = || {
-                    let parts = parts.par_iter().enumerate();
-                    let checked = |tape: &mut Tape, (p, part)| run.check().map(|()| alone(|| one(tape, p, part)));
-                    parts.map_init(Tape::inference, checked).collect()
-                };
-                run.install(work)
-            } else {
-                run.check()?;
-                vec![Ok(run.install(|| one(tape, 0, &parts[0])))]
-            };
-            let mut after = Vec::with_capacity(parts.len());
-            let mut means = Matrix::zeros(0, 0); // [m, d]
-            let mut whole = None;
-            for done in done {
-                let (new, of_features) = done?;
-                after.push(new);
-                if in_parts {
-                    add(&mut means, &of_features);
-                } else {
-                    whole = Some(of_features);
-                }
-            }
-            let new = whole.unwrap_or_else(|| {
-                run.install(|| {
-                    for (row, &degree) in means.as_mut_slice().chunks_exact_mut(self.width).zip(&*shown.feature_degrees)
-                    {
-                        row.iter_mut().for_each(|v| *v /= degree.max(1) as f32);
-                    }
-                    tape.reset();
-                    let mut pass = Pass::new(tape, params);
-                    let (old, means) = (pass.tape.constant_shared(&features[l]), pass.tape.constant(means));
-                    let new = layer.features_of_sums(&mut pass, old, means).expect("a layer with sums");
-                    copy(&pass, new)
-                })
-            });
-            samples.push(after);
-            features.push(new);
-        }
-        run.install(|| {
-            tape.reset();
-            let mut pass = Pass::new(tape, params);
-            let last = pass.tape.constant_shared(&features[features.len() - 1]);
-            let embeddings = self.embed(&mut pass, last);
-            let embeddings = copy(&pass, embeddings);
-            let mut all = Vec::with_capacity(shown.samples() * self.width);
-            for part in &samples[samples.len() - 1] {
-                let last = pass.tape.constant_shared(part);
-                let part = self.embed(&mut pass, last);
-                all.extend_from_slice(pass.tape.value(part).as_slice());
-            }
-            let all = Matrix::from_vec(shown.samples(), self.width, all).expect("a row a sample");
-            let degrees = shown.feature_degrees.clone();
-            Ok((Arc::new(all), FeatureStates { layers: features, embeddings, degrees }))
-        })
-    }
-
     /// The embeddings of samples, each by itself, where the features are known, `[n, d]`.
     ///
     /// `shown` must have the degrees of these features.
@@ -300,15 +186,6 @@ impl Encoder {
     }
 }
 
-/// `sum += x`; a sum without rows is taken as zeros.
-fn add(sum: &mut Matrix, x: &Matrix) {
-    if sum.rows() == 0 {
-        *sum = x.clone();
-    } else {
-        sum.as_mut_slice().iter_mut().zip(x.as_slice()).for_each(|(a, b)| *a += b);
-    }
-}
-
 /// The identity matrix.
 pub(crate) fn identity(n: usize) -> Matrix {
     Matrix::from_fn(n, n, |i, j| f32::from(u8::from(i == j)))
@@ -316,8 +193,10 @@ pub(crate) fn identity(n: usize) -> Matrix {
 
 #[cfg(test)]
 mod tests {
+    use super::infer::PART_ROWS;
     use super::*;
     use crate::graph::Cells;
+    use m3impute_core::Run;
     use rand_chacha::rand_core::SeedableRng;
 
     #[test]

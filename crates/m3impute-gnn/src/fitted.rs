@@ -13,7 +13,7 @@ use crate::peers::{PeerSource, Sampling, directions};
 use crate::train::{Trainer, Training};
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::Meaning;
-use m3impute_core::{Encoded, Error, Learnt, MatrixModel, ModelFile, Result, Run, Tensor, Want};
+use m3impute_core::{Encoded, Error, Learnt, MatrixModel, ModelFile, Result, Run, Tensor, Want, row_hash};
 use m3impute_nn::{Matrix, Tape};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -185,7 +185,10 @@ impl FittedGnn {
             let seeds: Vec<u64> = x
                 .chunks_exact(m)
                 .zip(observed.chunks_exact(m))
-                .map(|(x, o)| row_seed(self.training.seed, x, o))
+                .map(|(x, o)| {
+                    let cells = x.iter().map(|value| value.to_bits()).enumerate();
+                    row_hash(self.training.seed, cells.filter(|(j, _)| o[*j]))
+                })
                 .collect();
             let peers = self.peers(bank, &shown, &seeds, &holes);
             (Arc::new(tape.value(samples).clone()), shown.patterns.followed_by(&bank.patterns), peers)
@@ -208,18 +211,6 @@ impl Bank {
         let source = PeerSource::new(training.sampling, vectors, model.architecture().peers, &mut rng);
         Bank { patterns: (*shown.patterns).clone(), values, observed, embeddings, source }
     }
-}
-
-/// A seed that depends on the row's observed values and the model's seed alone.
-fn row_seed(seed: u64, x: &[f64], observed: &[bool]) -> u64 {
-    let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
-    for (j, (value, _)) in x.iter().zip(observed).enumerate().filter(|(_, (_, seen))| **seen) {
-        // The column is part of it: the same values elsewhere are another row.
-        for byte in (value.to_bits() ^ j as u64).to_le_bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-    hash
 }
 
 impl MatrixModel for FittedGnn {

@@ -23,7 +23,7 @@ impl Fold {
 
     /// At most so many of its rows.
     pub fn sample(&self, most: usize, run: &Run, index: u64) -> Fold {
-        let rows = sample_rows(self.grid.n, most, &mut run.rng("rows of learners", index));
+        let rows = sample_rows(self.grid.n, most, &mut run.rng("rows of column members", index));
         let held = if self.held.is_empty() { Vec::new() } else { select_rows(&self.held, &rows, self.grid.m) };
         Fold { grid: self.grid.select(&rows), held }
     }

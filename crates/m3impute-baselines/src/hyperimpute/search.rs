@@ -9,7 +9,7 @@ use super::candidates::{self, Candidate, Effort};
 use super::column::{Column, error};
 use super::state::State;
 use super::{HyperImputeParams, Problem};
-use crate::heldout::{HeldOut, hold_out};
+use m3impute_core::heldout::{HeldOut, hold_out};
 use m3impute_core::{Encoded, RandomStream, Result, Run};
 use m3impute_learners::{FittedLearner, Response, Stream};
 use rand::Rng;

@@ -5,7 +5,6 @@
 //! are summed for each target: so the matrix is never copied and never decomposed.
 
 use super::{Levels, Link, MiceParams, Regressions};
-use crate::heldout::columns;
 use m3impute_core::encode::Meaning;
 use m3impute_core::{Encoded, Result, Run};
 use m3impute_learners::linalg::{GoOn, add, cross, dot, gram};
@@ -71,7 +70,8 @@ impl Chain {
         }
         let cells = data.x.iter().zip(&data.observed).enumerate();
         let x = cells.map(|(c, (v, &seen))| if seen { v - model.centre[c % w] } else { 0.0 }).collect();
-        let mut targets: Vec<Target> = columns(&data.features)
+        let mut targets: Vec<Target> = data
+            .columns()
             .into_iter()
             .map(|column| Target {
                 missing: (0..n).filter(|i| !data.observed[i * w + column.start]).collect(),

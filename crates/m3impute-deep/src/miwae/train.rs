@@ -88,7 +88,7 @@ impl<'a> Training<'a> {
         let chunk = self.model.rows_at_a_time(k);
         let one = |tape: &mut Tape, at: usize, predicted: &mut [f32]| {
             let rows: Vec<usize> = (at * chunk..at * chunk + predicted.len() / w).collect();
-            let mut rng = run.rng("look", at as u64);
+            let mut rng = run.rng("evaluation", at as u64);
             let noise = Matrix::normal(rows.len() * k, self.model.shape.latent, 1.0, &mut rng); // [rows k, z]
             let (weights, of) = self.model.samples(tape, held.rows.select(&rows), k, noise, |_, _| {});
             for (predicted, (of, weights)) in predicted.chunks_mut(w).zip(of.chunks(k * w).zip(weights.chunks(k))) {

@@ -21,8 +21,8 @@ impl Learner for KernelLearner {
         if !task.response.is_number() || design.width() == 0 {
             return Ok(None);
         }
-        let some = sample_rows(task.rows.len(), self.rows, &mut run.rng("rows of curves", stream.index));
-        let landmarks = sample_rows(some.len(), self.landmarks, &mut run.rng("landmarks", stream.index));
+        let some = sample_rows(task.rows.len(), self.rows, &mut run.rng("kernel rows", stream.index));
+        let landmarks = sample_rows(some.len(), self.landmarks, &mut run.rng("kernel landmarks", stream.index));
         let rows: Vec<u32> = some.iter().map(|&k| task.rows[k as usize]).collect();
         let y: Vec<f64> = rows.iter().map(|&i| f64::from(task.truth(i))).collect();
         let points = design.points_f64(task.frame.x(), &rows);

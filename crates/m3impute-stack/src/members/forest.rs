@@ -40,6 +40,6 @@ impl ColumnMember for Forest {
     }
 
     fn stream(&self, index: u64) -> Stream<'static> {
-        Stream { purpose: "m3 trees", index: 2 * index + self.number }
+        Stream { purpose: "forest", index: 2 * index + self.number }
     }
 }

@@ -205,7 +205,7 @@ impl FittedMixtures {
         if full.len() < COMPONENTS[COMPONENTS.len() - 1] * 4 || !(0..m).all(is_seen) {
             return None;
         }
-        let some = sample_rows(full.len(), ROWS, &mut run.rng("rows of kinds", index));
+        let some = sample_rows(full.len(), ROWS, &mut run.rng("mixture rows", index));
         let rows: Vec<u32> = some.iter().map(|&k| full[k as usize]).collect();
         let x: Vec<f64> = rows.iter().flat_map(|&i| scaled_row(&scales, grid, i as usize)).collect();
         let observed: Vec<bool> =
@@ -213,7 +213,7 @@ impl FittedMixtures {
         let levels = columns.tree_levels();
         let fit = |(which, &count): (usize, &usize)| {
             let number = index * COMPONENTS.len() as u64 + which as u64;
-            let starts = sample_rows(rows.len(), count, &mut run.rng("kinds", number));
+            let starts = sample_rows(rows.len(), count, &mut run.rng("mixture centres", number));
             Mixture::fit(&x, &observed, &levels, &starts, go_on)
         };
         let mixtures = COMPONENTS.iter().enumerate().map(fit).collect();

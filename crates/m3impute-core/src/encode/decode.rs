@@ -1,0 +1,188 @@
+//! Filled numbers become cells, and what a model predicts of features becomes what is known of columns.
+
+use super::{Encoded, Encoder, Feature, Finish, Meaning};
+use crate::distributions::{ColumnDistributions, Distributions, PredictiveDistributions};
+use crate::error::Result;
+use crate::imputer::Fallback;
+use crate::schema::{ColumnSpec, Kind};
+use crate::table::Table;
+use crate::validation::{ColumnScore, Measure, ValidationScore};
+use std::ops::Range;
+
+impl Encoder {
+    /// Puts filled numbers into the missing cells of a table, and lists what was filled in another way or left.
+    ///
+    /// A missing cell for which `filled` holds no finite number gets the column's median or most frequent level, and is
+    /// listed.
+    ///
+    /// # Errors
+    /// When a column that the encoder knows is not there, or is of another type.
+    pub fn decode(
+        &self,
+        table: &Table,
+        filled: &Encoded,
+        finish: Finish,
+        method: &'static str,
+    ) -> Result<(Table, Vec<Fallback>)> {
+        let mut out = table.clone();
+        let mut fallbacks = Vec::new();
+        let map = self.matching(table)?;
+        let mut features: Vec<Range<usize>> = vec![0..0; self.schema.len()];
+        for of_column in self.columns() {
+            features[self.features[of_column.start].column] = of_column.clone();
+        }
+        for (column, spec) in self.schema.columns().iter().enumerate() {
+            let (j, codes) = &map[column];
+            let missing: Vec<usize> = (0..table.rows()).filter(|&i| !table.observed().get(i, *j)).collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let left = if !spec.is_used() {
+                Some("the column is passed through")
+            } else if !spec.is_filled() {
+                Some("the column is not among those to fill")
+            } else {
+                None
+            };
+            if let Some(reason) = left {
+                fallbacks.push(left_missing(spec, missing.len(), reason));
+                continue;
+            }
+            let Some(baseline) = self.baselines[column].value else {
+                let mut listed = left_missing(spec, missing.len(), "the column has no observed value");
+                if finish.zero_empty && spec.kind.is_number() {
+                    listed.done = "zeros".to_owned();
+                    missing.iter().for_each(|&i| out.fill(i, *j, 0.0));
+                }
+                fallbacks.push(listed);
+                continue;
+            };
+            // Levels of the table may stand in another order than those that were learnt, or not be there.
+            let mut places = vec![None; spec.levels.len()];
+            for (place, &code) in codes.iter().enumerate().filter(|(_, code)| !code.is_nan()) {
+                places[code as usize] = Some(place as f64);
+            }
+            let features = features[column].clone();
+            let mut without_prediction = 0;
+            for i in missing {
+                let predicted = self.value_of(features.clone(), filled.row(i));
+                // A constant column has no feature: its baseline is its value.
+                without_prediction += usize::from(predicted.is_none() && !features.is_empty());
+                let value = predicted.unwrap_or(baseline);
+                let value = self.baselines[column].finish(spec, value, finish);
+                match places.get(value as usize) {
+                    _ if !spec.kind.has_levels() => out.fill(i, *j, value),
+                    Some(&Some(place)) => out.fill(i, *j, place),
+                    _ => out.fill_with_level(i, *j, &spec.levels[value as usize]),
+                }
+            }
+            if without_prediction > 0 {
+                fallbacks.push(Fallback {
+                    column: spec.name.clone(),
+                    cells: without_prediction,
+                    reason: format!("`{method}` has no prediction for these cells"),
+                    done: if spec.kind.has_levels() { "the most frequent level" } else { "the median" }.to_owned(),
+                });
+            }
+        }
+        Ok((out, fallbacks))
+    }
+
+    /// The distributions of what features lack as those of the holes of a table, of which `data` is the encoding.
+    ///
+    /// # Errors
+    /// When a column that the encoder knows is not there, or is of another type.
+    pub(crate) fn distributions(
+        &self,
+        table: &Table,
+        data: &Encoded,
+        of: Vec<Distributions>,
+        finish: Finish,
+    ) -> Result<PredictiveDistributions> {
+        let map = self.matching(table)?;
+        let (mut columns, w) = (Vec::new(), data.width());
+        for (f, (feature, of)) in self.features.iter().zip(of).enumerate() {
+            let (spec, baseline) = (&self.schema.columns()[feature.column], &self.baselines[feature.column]);
+            let column = map[feature.column].0;
+            if !spec.is_filled() {
+                continue;
+            }
+            // A level that was never seen is no number, but it is no hole either.
+            let lacking = (0..table.rows()).filter(|i| !data.observed[i * w + f]);
+            let (rows, holes): (Vec<usize>, Vec<usize>) = lacking
+                .enumerate()
+                .filter(|(_, i)| !table.observed().get(*i, column))
+                .map(|(place, i)| (i, place))
+                .unzip();
+            let value = |x: f64| baseline.finish(spec, self.raw(f, x), finish);
+            let of = match of {
+                Distributions::Quantiles(of) => {
+                    Distributions::Quantiles(holes.iter().map(|&h| of[h].map(value)).collect())
+                }
+                Distributions::Shares { values, shares } => {
+                    let width = values.len();
+                    let shares = holes.iter().flat_map(|h| &shares[h * width..(h + 1) * width]).copied().collect();
+                    Distributions::Shares { values: values.into_iter().map(value).collect(), shares }
+                }
+            };
+            let has_levels = spec.kind.has_levels();
+            columns.push(ColumnDistributions {
+                column,
+                levels: spec.levels.clone(),
+                unordered: has_levels && spec.kind != Kind::Ordered,
+                step: match finish.round {
+                    _ if has_levels => 1.0,
+                    true => spec.step,
+                    false => 0.0,
+                },
+                rows,
+                of,
+            });
+        }
+        Ok(PredictiveDistributions { columns })
+    }
+
+    /// The scores of features as those of the columns that are to be filled.
+    pub(crate) fn scores(&self, of: Vec<ValidationScore>) -> Vec<ColumnScore> {
+        let score = |(feature, validation): (&Feature, ValidationScore)| {
+            let spec = &self.schema.columns()[feature.column];
+            let (measure, unit) = match feature.meaning {
+                Meaning::Number => (Measure::AbsoluteError, feature.scale),
+                Meaning::Category(_) => (Measure::LogLoss, 1.0),
+                Meaning::Flag(_) => return None,
+            };
+            let (column, kind) = (spec.name.clone(), spec.kind);
+            spec.is_filled().then(|| ColumnScore { column, kind, measure, validation: validation.times(unit) })
+        };
+        self.features.iter().zip(of).filter_map(score).collect()
+    }
+
+    /// The number of a feature as one of the table.
+    fn raw(&self, f: usize, x: f64) -> f64 {
+        let feature = &self.features[f];
+        let single = |value: f64| ((value - feature.centre) / feature.scale) as f32;
+        let values = self.values.get(f).map_or(&[][..], Vec::as_slice);
+        let at = values.partition_point(|&v| single(v) < x as f32);
+        match values.get(at) {
+            Some(&value) if single(value) == x as f32 => value,
+            _ => x * feature.scale + feature.centre,
+        }
+    }
+
+    /// The value that a row's features stand for; none without a feature, or where the method left them
+    /// `NaN` or, for a row of extreme numbers, infinite: one such row must not fail a whole file.
+    fn value_of(&self, features: Range<usize>, row: &[f64]) -> Option<f64> {
+        let value = |f: usize| (f, self.raw(f, row[f]));
+        let predicted = features.map(value).filter(|(_, value)| value.is_finite());
+        // The first of the largest: of a number there is one, of flags the likeliest level wins.
+        let (f, value) = predicted.reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+        Some(match self.features[f].meaning {
+            Meaning::Flag(level) => f64::from(level),
+            Meaning::Number | Meaning::Category(_) => value,
+        })
+    }
+}
+
+fn left_missing(spec: &ColumnSpec, cells: usize, reason: &str) -> Fallback {
+    Fallback { column: spec.name.clone(), cells, reason: reason.to_owned(), done: Fallback::LEFT.to_owned() }
+}
