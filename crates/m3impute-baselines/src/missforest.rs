@@ -346,17 +346,9 @@ impl<'a> Sweeps<'a> {
                 }
             }
         }
-        let reserved = run.time_left().map(|t| t.mul_f64(1.0 - TUNE_SHARE));
+        let part = run.part(TUNE_SHARE);
         for (at, &f) in columns.iter().enumerate() {
             run.report("tuning", at as u64, columns.len() as u64, "");
-            if run.is_down_to(reserved) {
-                // Without any time left, there is more to be told than this.
-                if !run.is_spent() {
-                    let left = columns.len() - at;
-                    self.notes.push(format!("the time for tuning was up: {left} columns are not tuned"));
-                }
-                break;
-            }
             let mut rows = self.shown[f].clone();
             if choices.len() < 2 || rows.len() < TUNE_FROM || w < 2 {
                 continue;
@@ -367,9 +359,15 @@ impl<'a> Sweeps<'a> {
             let mut best: Option<(f64, (usize, usize))> = None;
             for &(mtry, min_leaf) in &choices {
                 let plan = ForestParams { trees: self.params.trees.min(TUNE_TREES), ..self.plan_with(mtry, min_leaf) };
-                let Some(error) = self.held_out_error(f, &rows, &plan, run)? else {
-                    self.notes.push("the time was up before the first sweep".to_owned());
-                    return Ok(false);
+                let Some(error) = self.held_out_error(f, &rows, &plan, &part)? else {
+                    // Without any time left, there is more to be told than this.
+                    if run.is_spent() {
+                        self.notes.push("the time was up before the first sweep".to_owned());
+                        return Ok(false);
+                    }
+                    let left = columns.len() - at;
+                    self.notes.push(format!("the time for tuning was up: {left} columns are not tuned"));
+                    return Ok(true);
                 };
                 if best.is_none_or(|b| error < b.0) {
                     best = Some((error, (mtry, min_leaf)));

@@ -11,7 +11,7 @@ mod train;
 use crate::files::{matrix, store};
 use crate::held::{Held, split};
 use crate::inputs::{Inputs, Rows, encoding, incomplete_rows};
-use crate::pace::{Best, Pace};
+use crate::pace::{Best, Pace, within_time};
 use crate::registry;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::{
@@ -195,8 +195,9 @@ impl TransductiveMethod for Miracle {
         let mut pace = Pace::of_epochs(SPEC.name, p.epochs, p.steps, batches);
         let mut best = Best::new(PATIENCE);
         while let Some(epochs) = pace.next(1, run)? {
-            let (mut rng, cancel) = (run.rng("epoch", epochs.start), run.cancel());
-            let loss = run.install(|| training.epoch(epochs.start + 1, &mut rng, || cancel.check()))?;
+            let mut rng = run.rng("epoch", epochs.start);
+            let done = run.install(|| training.epoch(epochs.start + 1, &mut rng, || within_time(run)));
+            let Some(loss) = pace.outcome(done, run)? else { break };
             pace.took(epochs, loss, run)?;
             let Some(held) = &held else { continue };
             let answer = training.answer();
@@ -216,7 +217,7 @@ impl TransductiveMethod for Miracle {
         let range = training.range();
         let Training { network, params, means, .. } = training;
         let mut model = FittedMiracle { inputs, network, params, means, range, rounds: p.window };
-        if let Some(held) = &held {
+        if let Some(held) = held.as_ref().filter(|_| run.goes_on()) {
             model.rounds = run.install(|| model.best_rounds(held, p.window));
         }
         Ok(Learnt { model, notes: pace.notes() })

@@ -83,9 +83,13 @@ pub(super) fn fitted(z: &[f64], p: usize, y: &[f64], rounds: usize, go_on: GoOn<
     let centre = y.iter().sum::<f64>() / n as f64;
     let t: Vec<f64> = y.iter().map(|y| y - centre).collect();
     let mut weights = vec![0.0; p];
-    if p > 0
-        && let Some(predictors) = Predictors::new(&gram(z, p, go_on)?, p, n, go_on)
-    {
+    // The smaller of the two matrices of products is decomposed.
+    let predictors = match p {
+        0 => None,
+        _ if n < p => Predictors::of_rows(z, p, go_on),
+        _ => Predictors::new(&gram(z, p, go_on)?, p, n, go_on),
+    };
+    if let Some(predictors) = predictors {
         weights = predictors.weights(&cross(z, p, &t, 1, go_on)?, dot(&t, &t));
     }
     let mut shift = 0.0;

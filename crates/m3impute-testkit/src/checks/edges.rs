@@ -137,7 +137,8 @@ pub fn a_level_of_its_own_for_every_row_is_no_trouble(spec: &'static MethodSpec)
 pub fn extreme_numbers_are_filled_or_refused(spec: &'static MethodSpec) {
     let denormal = f64::from_bits(7);
     // One number in `every` is as large as that, or as small.
-    for (size, every) in [(denormal, 1), (1e-300, 1), (1e150, 1), (1e300, 1), (f64::MAX, 1), (1e308, 30), (denormal, 3)] {
+    for (size, every) in [(denormal, 1), (1e-300, 1), (1e150, 1), (1e300, 1), (f64::MAX, 1), (1e308, 30), (denormal, 3)]
+    {
         let mut table = tables::mixed(ROWS, 67);
         for i in (0..ROWS).filter(|i| i % every == 0 && table.observed().get(*i, 0)).collect::<Vec<_>>() {
             table.fill(i, 0, if i % 2 == 0 { size } else { -size / (i as f64) });
