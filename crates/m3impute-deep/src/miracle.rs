@@ -27,6 +27,8 @@ use train::Training;
 
 /// Epochs without an improvement after which training stops.
 const PATIENCE: u64 = 100;
+/// Weights of all networks together, at most: with what training keeps beside them, some gigabytes.
+const MOST_WEIGHTS: usize = 60_000_000;
 /// New rows that are refined at a time.
 const FILL_ROWS: usize = 8192;
 
@@ -190,6 +192,14 @@ impl TransductiveMethod for Miracle {
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiracle>> {
         let p = &self.params;
         let (inputs, rows, held) = split(data, p.held, run);
+        let weights = 2 * inputs.width().pow(2) * p.width;
+        if weights > MOST_WEIGHTS {
+            return Err(Error::Request {
+                what: format!("`miracle`, which has two networks for each of {} features", inputs.width()),
+                expected: format!("at most {MOST_WEIGHTS} weights"),
+                got: weights.to_string(),
+            });
+        }
         let mut training = Training::new(p, &inputs, rows, run);
         let batches = training.batches().len().max(1) as u64;
         let mut pace = Pace::of_epochs(SPEC.name, p.epochs, p.steps, batches);
@@ -331,5 +341,20 @@ impl MatrixModel for FittedMiracle {
         let mut params = Params::new();
         let network = Network::restore(file, &mut params, &inputs, holed, width)?;
         Ok(FittedMiracle { inputs, network, params, means, range, rounds })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::{Column, ColumnSpec, Kind, Schema, Settings, Table};
+
+    #[test]
+    fn a_table_too_wide_for_a_network_a_column_is_refused() {
+        let specs = (0..1200).map(|j| ColumnSpec::new(format!("x{j}"), Kind::Continuous)).collect();
+        let column = |j: usize| Column::numbers([Some(j as f64), Some(1.0 + 2.0 * j as f64), None]);
+        let table = Table::new(Schema::new(specs).unwrap(), (0..1200).map(column).collect()).unwrap();
+        let outcome = (SPEC.build)(&Settings::default()).unwrap().impute(&table, &mut Run::new(0, 1).unwrap());
+        assert!(matches!(outcome, Err(Error::Request { .. })), "{outcome:?}");
     }
 }
