@@ -5,11 +5,12 @@
 
 use m3impute_core::distributions::Distributions;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
-use m3impute_learners::linalg::{cholesky, dot, eigen, gram, outer_gram, product, solve_cholesky};
+use m3impute_learners::linalg::{GoOn, add, cholesky, cross, dot, product, singular, solve_cholesky};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The ridge under which new rows are solved where the directions do not need more.
 pub(crate) const RIDGE: f64 = 1e-6;
@@ -80,6 +81,8 @@ pub(crate) struct Plan {
     /// The change of the filled cells, relative to their size, that is small enough.
     pub tolerance: f64,
     pub passes: usize,
+    /// What is left of a limited time when it stops.
+    pub kept: Option<Duration>,
 }
 
 /// What the smoothing came to.
@@ -88,20 +91,42 @@ pub(crate) struct Smoothed {
     pub factors: Factors,
     pub passes: usize,
     /// Why it stopped before it settled.
-    pub unsettled: Option<&'static str>,
+    pub unsettled: Option<Unsettled>,
 }
+
+/// Why a smoothing stopped before it settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsettled {
+    Passes,
+    Time,
+}
+
+impl std::fmt::Display for Unsettled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Unsettled::Passes => "the passes ran out",
+            Unsettled::Time => "the time ran out",
+        })
+    }
+}
+
+/// The share of a limited time that choosing a setting may take.
+pub(crate) const CHOOSING_SHARE: f64 = 0.5;
 
 /// The matrix with zeros where it is missing.
 pub(crate) fn zero_filled(data: &Encoded) -> Vec<f64> {
     data.x.iter().zip(&data.observed).map(|(&x, &seen)| if seen { x } else { 0.0 }).collect()
 }
 
-/// The largest singular value of `x: [n, w]`.
-pub(crate) fn largest_singular_value(x: &[f64], w: usize, run: &Run) -> f64 {
-    run.install(|| singular(x, w).0.first().copied().unwrap_or(0.0))
+/// The largest singular value of `x: [n, w]`; none where the time ran out.
+pub(crate) fn largest_singular_value(x: &[f64], w: usize, run: &Run) -> Result<Option<f64>> {
+    let found = run.install(|| singular(x, w, &|| run.goes_on()));
+    run.check()?;
+    Ok(found.map(|(values, _)| values.first().copied().unwrap_or(0.0)))
 }
 
-/// Fills `x: [n, w]` by its smoothed version where `observed` is false, until the filled cells settle.
+/// Fills `x: [n, w]` by its smoothed version where `observed` is false, until the filled cells settle. A pass for which the
+/// time is too short changes nothing.
 pub(crate) fn smooth(
     x: &mut [f64],
     observed: &[bool],
@@ -111,38 +136,47 @@ pub(crate) fn smooth(
     run: &Run,
 ) -> Result<Smoothed> {
     let mut factors = Factors { centre: vec![0.0; w], directions: Vec::new(), kept: Vec::new(), ridge: RIDGE };
-    let mut unsettled = Some("the passes ran out");
+    let mut unsettled = Some(Unsettled::Passes);
     let mut passes = 0;
+    let go_on = || !run.cancel().is_cancelled() && !run.is_down_to(plan.kept);
     while passes < plan.passes {
+        let done = run.install(|| pass(x, observed, w, filter, passes, plan.step, &go_on));
         run.check()?;
-        let (old, change);
-        (factors, old, change) = run.install(|| pass(x, observed, w, filter, passes, plan.step));
+        let Some((found, old, change)) = done else {
+            unsettled = Some(Unsettled::Time);
+            break;
+        };
+        factors = found;
         passes += 1;
         if filter.is_settled(passes - 1) && change <= plan.tolerance.powi(2) * old && (old > 0.0 || change == 0.0) {
             unsettled = None;
-            break;
-        }
-        if run.is_spent() {
-            unsettled = Some("the time ran out");
             break;
         }
     }
     Ok(Smoothed { factors, passes, unsettled })
 }
 
-/// One pass; also the squares of the filled cells before it, and of their change.
-fn pass(x: &mut [f64], observed: &[bool], w: usize, filter: Filter, number: usize, step: Step) -> (Factors, f64, f64) {
+/// One pass; also the squares of the filled cells before it, and of their change. None where it was told to stop.
+fn pass(
+    x: &mut [f64],
+    observed: &[bool],
+    w: usize,
+    filter: Filter,
+    number: usize,
+    step: Step,
+    go_on: GoOn<'_>,
+) -> Option<(Factors, f64, f64)> {
     let centre = if step == Step::Solve { means(x, w) } else { vec![0.0; w] };
     let shifted: Vec<f64> = x.iter().enumerate().map(|(c, v)| v - centre[c % w]).collect(); // [n, w]
-    let (values, vectors) = singular(&shifted, w);
+    let (values, vectors) = singular(&shifted, w, go_on)?;
     let kept = filter.kept(number, &values);
     let factors = Factors { centre, directions: vectors[..kept.len() * w].to_vec(), kept, ridge: RIDGE };
-    let smoother = factors.smoother(); // [w, w]
+    let smoother = factors.smoother(go_on)?; // [w, w]
     let filled = match step {
-        Step::Smooth => product(&shifted, &smoother, w, w), // [n, w]
+        Step::Smooth => product(&shifted, &smoother, w, w, go_on)?, // [n, w]
         Step::Solve => {
             let mut filled = x.to_vec(); // [n, w]
-            factors.fill_rows(&smoother, &mut filled, observed);
+            factors.fill_rows(&smoother, &mut filled, observed, go_on)?;
             filled
         }
     };
@@ -154,35 +188,15 @@ fn pass(x: &mut [f64], observed: &[bool], w: usize, filter: Filter, number: usiz
             *cell = new;
         }
     }
-    (factors, old, change)
+    Some((factors, old, change))
 }
 
 /// The mean of each column.
 fn means(x: &[f64], w: usize) -> Vec<f64> {
     let mut sums = vec![0.0; w];
-    x.chunks_exact(w).for_each(|row| m3impute_learners::linalg::add(&mut sums, row));
+    x.chunks_exact(w).for_each(|row| add(&mut sums, row));
     let n = (x.len() / w).max(1) as f64;
     sums.iter().map(|s| s / n).collect()
-}
-
-/// The singular values of `x: [n, w]`, the largest first, and the right singular vectors, one a row, from the smaller of
-/// the two Gram matrices.
-fn singular(x: &[f64], w: usize) -> (Vec<f64>, Vec<f64>) {
-    let n = x.len() / w;
-    if w <= n {
-        let found = eigen(&gram(x, w), w);
-        return (found.values.iter().map(|v| v.max(0.0).sqrt()).collect(), found.vectors);
-    }
-    let found = eigen(&outer_gram(x, w), n);
-    let values: Vec<f64> = found.values.iter().map(|v| v.max(0.0).sqrt()).collect();
-    let mut vectors = product(&found.vectors, x, n, w); // [n, w]
-    for (vector, &s) in vectors.chunks_exact_mut(w).zip(&values) {
-        let length = dot(vector, vector).sqrt();
-        // A direction that is only rounding must not be blown up to length one.
-        let factor = if s > 1e-7 * values[0] && length > 0.0 { 1.0 / length } else { 0.0 };
-        vector.iter_mut().for_each(|v| *v *= factor);
-    }
-    (values, vectors)
 }
 
 impl Factors {
@@ -197,34 +211,31 @@ impl Factors {
     }
 
     /// `P`, `[w, w]`.
-    fn smoother(&self) -> Vec<f64> {
+    fn smoother(&self, go_on: GoOn<'_>) -> Option<Vec<f64>> {
         let w = self.centre.len();
         let mut scaled = self.directions.clone(); // [r, w]
         for (direction, kept) in scaled.chunks_exact_mut(w).zip(&self.kept) {
             direction.iter_mut().for_each(|v| *v *= kept);
         }
-        if self.kept.is_empty() {
-            vec![0.0; w * w]
-        } else {
-            m3impute_learners::linalg::cross(&scaled, w, &self.directions, w)
-        }
+        if self.kept.is_empty() { Some(vec![0.0; w * w]) } else { cross(&scaled, w, &self.directions, w, go_on) }
     }
 
-    /// Fills rows, each by itself.
-    fn fill_rows(&self, smoother: &[f64], x: &mut [f64], observed: &[bool]) {
+    /// Fills rows, each by itself. None where it was told to stop.
+    fn fill_rows(&self, smoother: &[f64], x: &mut [f64], observed: &[bool], go_on: GoOn<'_>) -> Option<()> {
         let w = self.centre.len();
         x.par_chunks_mut(64 * w).zip(observed.par_chunks(64 * w)).for_each(|(x, observed)| {
             let rows = x.chunks_exact_mut(w).zip(observed.chunks_exact(w));
-            rows.for_each(|(row, observed)| self.fill_row(smoother, row, observed));
+            rows.for_each(|(row, observed)| self.fill_row(smoother, row, observed, go_on));
         });
+        go_on().then_some(())
     }
 
     /// Fills one row with the fixed point of the smoothing: the missing part `m` solves
     /// `((1 + ridge) I - P_mm) x_m = P_mo x_o`.
-    fn fill_row(&self, smoother: &[f64], row: &mut [f64], observed: &[bool]) {
+    fn fill_row(&self, smoother: &[f64], row: &mut [f64], observed: &[bool], go_on: GoOn<'_>) {
         let w = row.len();
         let missing: Vec<usize> = (0..w).filter(|&f| !observed[f]).collect();
-        if missing.is_empty() {
+        if missing.is_empty() || !go_on() {
             return;
         }
         let shifted: Vec<f64> = (0..w).map(|f| if observed[f] { row[f] - self.centre[f] } else { 0.0 }).collect();
@@ -235,13 +246,13 @@ impl Factors {
             for &f in &missing {
                 left.extend(missing.iter().map(|&g| f64::from(u8::from(f == g)) * (1.0 + ridge) - smoother[f * w + g]));
             }
-            if cholesky(&mut left, missing.len()) {
+            if cholesky(&mut left, missing.len(), go_on) {
                 let mut answer = right.clone();
                 solve_cholesky(&left, &mut answer);
                 break answer;
             }
             ridge = 10.0 * ridge.max(1e-12);
-            if !ridge.is_finite() {
+            if !ridge.is_finite() || !go_on() {
                 break vec![0.0; missing.len()];
             }
         };
@@ -260,12 +271,14 @@ struct State {
 impl MatrixModel for Factors {
     fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let w = self.centre.len();
-        let smoother = run.install(|| self.smoother()); // [w, w]
+        let go_on = || !run.cancel().is_cancelled();
+        let smoother = run.install(|| self.smoother(&go_on)).unwrap_or_default(); // [w, w]
         let batches = rows.x.chunks_mut(ROWS_AT_ONCE * w).zip(rows.observed.chunks(ROWS_AT_ONCE * w));
         for (x, observed) in batches {
             run.check()?;
-            run.install(|| self.fill_rows(&smoother, x, observed));
+            run.install(|| self.fill_rows(&smoother, x, observed, &go_on));
         }
+        run.check()?;
         Ok(None)
     }
 
@@ -301,6 +314,7 @@ impl MatrixModel for Factors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use m3impute_learners::linalg::ALWAYS;
 
     #[test]
     fn a_matrix_of_one_direction_is_completed() {
@@ -308,21 +322,14 @@ mod tests {
         let mut x = [1.0, 2.0, 2.0, 4.0, 3.0, 0.0];
         let observed = [true, true, true, true, true, false];
         let run = Run::new(0, 1).unwrap();
-        let plan = Plan { step: Step::Smooth, tolerance: 1e-9, passes: 1000 };
+        let plan = Plan { step: Step::Smooth, tolerance: 1e-9, passes: 1000, kept: None };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Doubling(1), plan, &run).unwrap();
         assert!((x[5] - 6.0).abs() < 1e-5, "{}", x[5]);
         assert!(smoothed.unsettled.is_none());
         let mut row = [5.0, f64::NAN];
-        smoothed.factors.fill_row(&smoothed.factors.smoother(), &mut row, &[true, false]);
+        let smoother = smoothed.factors.smoother(ALWAYS).unwrap();
+        smoothed.factors.fill_row(&smoother, &mut row, &[true, false], ALWAYS);
         assert!((row[1] - 10.0).abs() < 1e-3);
-    }
-
-    #[test]
-    fn a_wide_matrix_has_the_singular_values_of_its_transpose() {
-        let wide = [1.0, 2.0, 0.0, 0.0, 0.0, 3.0]; // [2, 3]
-        let (values, vectors) = singular(&wide, 3);
-        assert!((values[0] - 3.0).abs() < 1e-12 && (values[1] - 5.0_f64.sqrt()).abs() < 1e-12);
-        assert!((vectors[2].abs() - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -333,7 +340,7 @@ mod tests {
         let run = Run::new(0, 1).unwrap();
         let reach = |step| {
             let mut x = start;
-            let plan = Plan { step, tolerance: 1e-10, passes: 10_000 };
+            let plan = Plan { step, tolerance: 1e-10, passes: 10_000, kept: None };
             let passes = smooth(&mut x, &observed, 2, Filter::Soft(0.5), plan, &run).unwrap().passes;
             (x[9], passes)
         };
@@ -356,8 +363,13 @@ mod tests {
         let run = Run::new(0, 1).unwrap();
         let mut x = [1.0, 2.0, 2.0, 4.0, 3.0, 0.0];
         let observed = [true, true, true, true, true, false];
-        let plan = Plan { step: Step::Solve, tolerance: 0.0, passes: 1 };
+        let plan = Plan { step: Step::Solve, tolerance: 0.0, passes: 1, kept: None };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Soft(0.1), plan, &run).unwrap();
-        assert_eq!(smoothed.unsettled, Some("the passes ran out"));
+        assert_eq!(smoothed.unsettled, Some(Unsettled::Passes));
+        let before = x;
+        let spent = Run::new(0, 1).unwrap().within(Duration::ZERO);
+        let plan = Plan { passes: 9, kept: Some(Duration::ZERO), ..plan };
+        let smoothed = smooth(&mut x, &observed, 2, Filter::Soft(0.1), plan, &spent).unwrap();
+        assert_eq!((smoothed.unsettled, smoothed.passes, x), (Some(Unsettled::Time), 0, before));
     }
 }

@@ -17,6 +17,7 @@ use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixModel, MethodSpec, ModelFile, ParamSpec,
     Result, Run, Tensor, Transductive, TransductiveMethod, Want, load_matrix_model, sample_rows,
 };
+use m3impute_learners::linalg::GoOn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ use std::ops::Range;
 
 /// The cells on which the settings are chosen, at most.
 const HELD_OUT: usize = 2000;
+/// The share of a limited time that choosing the neighbours may take.
+const CHOOSING_SHARE: f64 = 0.3;
 /// What is tried where nothing is said.
 const NEIGHBOURS: [usize; 7] = [1, 3, 5, 10, 15, 25, 40];
 const POWERS: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
@@ -240,12 +243,12 @@ impl Knn {
         let held = hold_out(&mut shown, 0.2, HELD_OUT, "knn held out", run);
         let fallback = Rule { neighbours: neighbours.unwrap_or(10), power: power.unwrap_or(1.0) };
         let mut best = (f64::INFINITY, Chosen { metric: metric.unwrap_or(Metric::Range), rule: fallback });
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - CHOOSING_SHARE));
+        let go_on = || !run.cancel().is_cancelled() && !run.is_down_to(kept);
         for metric in metric.map_or(METRICS.to_vec(), |m| vec![m]) {
+            let errors = self.errors(&shown, &held, metric, &rules, &go_on, run);
             run.check()?;
-            if run.is_spent() {
-                break;
-            }
-            let errors = self.errors(&shown, &held, metric, &rules, run);
+            let Some(errors) = errors else { break };
             for (&rule, error) in rules.iter().zip(errors) {
                 if error < best.0 {
                     best = (error, Chosen { metric, rule });
@@ -264,8 +267,16 @@ impl Knn {
         Ok(best.1)
     }
 
-    /// The mean absolute error of each rule on the held-out cells.
-    fn errors(&self, shown: &Encoded, held: &HeldOut, metric: Metric, rules: &[Rule], run: &Run) -> Vec<f64> {
+    /// The mean absolute error of each rule on the held-out cells; none where it was told to stop.
+    fn errors(
+        &self,
+        shown: &Encoded,
+        held: &HeldOut,
+        metric: Metric,
+        rules: &[Rule],
+        go_on: GoOn<'_>,
+        run: &Run,
+    ) -> Option<Vec<f64>> {
         let w = shown.width();
         let bank = Bank::new(shown.x.clone(), weights(shown, metric), self.params.shrink);
         let mut rows: Vec<f64> = Vec::new(); // [q, w]
@@ -275,7 +286,7 @@ impl Knn {
             wanted.push(group.iter().map(|c| c % w).collect());
         }
         let most = rules.iter().map(|r| r.neighbours).max().unwrap_or(1);
-        let found = run.install(|| bank.nearest(&rows, &wanted, most));
+        let found = run.install(|| bank.nearest(&rows, &wanted, most, go_on))?;
         let mut errors = vec![0.0; rules.len()];
         let donors = found.iter().flatten().zip(wanted.iter().flatten()).zip(&held.truth);
         for ((donors, &f), truth) in donors.filter(|((donors, _), _)| !donors.is_empty()) {
@@ -283,7 +294,7 @@ impl Knn {
                 *error += (rule.answer(&bank, donors, f) - truth).abs();
             }
         }
-        errors
+        Some(errors)
     }
 }
 
@@ -330,11 +341,8 @@ impl Neighbours {
         let holes: Vec<usize> = (0..rows.rows).filter(|&i| rows.observed_row(i).contains(&false)).collect();
         let pairs_at_once = 1 << 29;
         let at_once = (pairs_at_once / (self.bank.x.len() + 1)).clamp(64, 1 << 16);
+        let go_on = || if timed { run.goes_on() } else { !run.cancel().is_cancelled() };
         for (batch, indices) in holes.chunks(at_once).enumerate() {
-            run.check()?;
-            if timed && run.is_spent() {
-                return Ok(true);
-            }
             run.report("rows", (batch * at_once) as u64, holes.len() as u64, "");
             let mut queries = Vec::with_capacity(indices.len() * w); // [q, w]
             let mut missing: Vec<Vec<&Range<usize>>> = Vec::with_capacity(indices.len());
@@ -344,7 +352,9 @@ impl Neighbours {
                 missing.push(columns.iter().filter(|c| !seen[c.start]).collect());
             }
             let wanted: Vec<Vec<usize>> = missing.iter().map(|m| m.iter().map(|c| c.start).collect()).collect();
-            let found = run.install(|| self.bank.nearest(&queries, &wanted, self.rule.neighbours));
+            let found = run.install(|| self.bank.nearest(&queries, &wanted, self.rule.neighbours, &go_on));
+            run.check()?;
+            let Some(found) = found else { return Ok(true) };
             for ((&i, missing), found) in indices.iter().zip(&missing).zip(&found) {
                 for (column, donors) in missing.iter().zip(found) {
                     for f in column.start..column.end {

@@ -146,7 +146,10 @@ impl TransductiveMethod for Mice {
                 break;
             }
             let Some(change) = chain.round(run)? else {
-                notes.push(format!("the time ran out in round {round}; the last complete round is kept"));
+                notes.push(match chain.unfitted() {
+                    0 => format!("the time ran out in round {round}; the last complete round is kept"),
+                    columns => format!("the time ran out in round {round}; means are kept in {columns} columns"),
+                });
                 break;
             };
             run.report("rounds", round as u64, rounds as u64, format!("change {change:.2e}"));
@@ -178,6 +181,8 @@ enum Link {
     Two = 1,
     /// The chances of the levels.
     Softmax = 2,
+    /// There are none: no regression of the column was finite.
+    NoAnswer = 3,
 }
 
 /// One regression a feature, and the order in which they are used. Values are centred.
@@ -205,6 +210,7 @@ impl Regressions {
         let first = column.start;
         match self.links[first] {
             Link::Linear => {}
+            Link::NoAnswer => into.fill(0.0), // the mean, for the other columns to see
             Link::Two => into[0] = self.low[first] + (self.high[first] - self.low[first]) / (1.0 + (-into[0]).exp()),
             Link::Softmax => {
                 softmax(into);
@@ -244,6 +250,9 @@ impl Regressions {
             }
         }
         row.iter_mut().zip(&self.centre).for_each(|(v, c)| *v += c);
+        for column in missing.into_iter().filter(|c| self.links[c.start] == Link::NoAnswer) {
+            row[column.clone()].fill(f64::NAN);
+        }
     }
 }
 
@@ -275,6 +284,10 @@ impl MatrixModel for Regressions {
         Ok(None)
     }
 
+    fn unpredicted(&self) -> Vec<usize> {
+        (0..self.links.len()).filter(|&f| self.links[f] == Link::NoAnswer).collect()
+    }
+
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {
         let w = self.links.len();
         let order = self.columns.iter().map(|c| c.start as u32).collect();
@@ -301,6 +314,7 @@ impl MatrixModel for Regressions {
             0 => Ok(Link::Linear),
             1 => Ok(Link::Two),
             2 => Ok(Link::Softmax),
+            3 => Ok(Link::NoAnswer),
             _ => Err(Error::damaged("a link that is not known")),
         };
         let sized = |name: &str, size: usize| -> Result<Vec<f64>> {
@@ -343,6 +357,7 @@ impl Regressions {
 mod tests {
     use super::*;
     use crate::fixture::{impute, settings, table};
+    use m3impute_core::{Column, ColumnSpec, Kind, Schema, Table};
 
     #[test]
     fn a_linear_relation_is_found_and_levels_are_told() {
@@ -351,6 +366,36 @@ mod tests {
             assert!((filled.number(9, 1) - 18.0).abs() < 0.2, "{preset}: {}", filled.number(9, 1));
             assert_eq!(filled.number(2, 2), 0.0, "{preset}");
         }
+    }
+
+    #[test]
+    fn an_exact_relation_beside_the_flags_of_all_levels_has_an_answer() {
+        // The minute is what the hour leaves of the time; the flags of all carriers add up to one.
+        let rows = 4000;
+        let draw = |i: u32, of: u32, k: u32| (i.wrapping_mul(2_654_435_761).rotate_left(k) >> 7) % of;
+        let (hour, minute) = (|i| draw(i, 18, 3) + 5, |i| draw(i, 60, 11));
+        let carrier = |i| if draw(i, 200, 17) == 0 { 7 } else { draw(i, 7, 23) };
+        let seen = |i: u32, j: u32| !(i + j).is_multiple_of(5);
+        let numbers = |j, f: &dyn Fn(u32) -> u32| {
+            Column::numbers((0..rows).map(|i| seen(i, j).then(|| f64::from(f(i)))).collect::<Vec<_>>())
+        };
+        let columns = vec![
+            numbers(0, &|i| 100 * hour(i) + minute(i)),
+            numbers(1, &hour),
+            numbers(2, &minute),
+            Column::codes((0..rows).map(|i| seen(i, 3).then(|| carrier(i)))),
+        ];
+        let spec = |name| ColumnSpec::new(name, Kind::Integer);
+        let carriers = ColumnSpec::with_levels("carrier", Kind::Categorical, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+        let schema = Schema::new(vec![spec("time"), spec("hour"), spec("minute"), carriers]).unwrap();
+        let table = Table::new(schema, columns).unwrap();
+        let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
+        let out = imputer.impute(&table, &mut Run::new(0, 1).unwrap()).unwrap();
+        assert!(out.fallbacks.is_empty(), "{:?}", out.fallbacks);
+        let off =
+            (0..rows).filter(|&i| !seen(i, 2)).map(|i| (out.table.number(i as usize, 2) - f64::from(minute(i))).abs());
+        let off: Vec<f64> = off.collect();
+        assert!(off.iter().sum::<f64>() / (off.len() as f64) < 1.0, "{:?}", &off[..20]);
     }
 
     #[test]

@@ -212,6 +212,8 @@ const TUNE_FROM: usize = 30;
 const TUNE_SHARE: f64 = 0.3;
 /// More rows than this are not looked at to tune a column.
 const TUNE_ROWS: usize = 3000;
+/// A column with more levels is not predicted: every cut would count each of them.
+const MOST_LEVELS: usize = 4096;
 const TUNE_FOLDS: usize = 3;
 const TUNE_TREES: usize = 30;
 
@@ -255,7 +257,13 @@ impl<'a> Sweeps<'a> {
     }
 
     fn go(&mut self, run: &mut Run, keep: bool) -> Result<()> {
-        let open: Vec<usize> = self.order.iter().copied().filter(|&f| !self.holes[f].is_empty()).collect();
+        let is_learnt = |f: &usize| self.features[*f].levels <= MOST_LEVELS;
+        let with_holes = self.order.iter().copied().filter(|&f| !self.holes[f].is_empty());
+        let (open, left): (Vec<usize>, Vec<usize>) = with_holes.partition(is_learnt);
+        if !left.is_empty() {
+            self.notes
+                .push(format!("{} columns have more than {MOST_LEVELS} levels and are not predicted", left.len()));
+        }
         if self.params.tune && !self.tune(&open, run)? {
             return Ok(());
         }
@@ -346,17 +354,9 @@ impl<'a> Sweeps<'a> {
                 }
             }
         }
-        let reserved = run.time_left().map(|t| t.mul_f64(1.0 - TUNE_SHARE));
+        let part = run.part(TUNE_SHARE);
         for (at, &f) in columns.iter().enumerate() {
             run.report("tuning", at as u64, columns.len() as u64, "");
-            if run.is_down_to(reserved) {
-                // Without any time left, there is more to be told than this.
-                if !run.is_spent() {
-                    let left = columns.len() - at;
-                    self.notes.push(format!("the time for tuning was up: {left} columns are not tuned"));
-                }
-                break;
-            }
             let mut rows = self.shown[f].clone();
             if choices.len() < 2 || rows.len() < TUNE_FROM || w < 2 {
                 continue;
@@ -367,9 +367,15 @@ impl<'a> Sweeps<'a> {
             let mut best: Option<(f64, (usize, usize))> = None;
             for &(mtry, min_leaf) in &choices {
                 let plan = ForestParams { trees: self.params.trees.min(TUNE_TREES), ..self.plan_with(mtry, min_leaf) };
-                let Some(error) = self.held_out_error(f, &rows, &plan, run)? else {
-                    self.notes.push("the time was up before the first sweep".to_owned());
-                    return Ok(false);
+                let Some(error) = self.held_out_error(f, &rows, &plan, &part)? else {
+                    // Without any time left, there is more to be told than this.
+                    if run.is_spent() {
+                        self.notes.push("the time was up before the first sweep".to_owned());
+                        return Ok(false);
+                    }
+                    let left = columns.len() - at;
+                    self.notes.push(format!("the time for tuning was up: {left} columns are not tuned"));
+                    return Ok(true);
                 };
                 if best.is_none_or(|b| error < b.0) {
                     best = Some((error, (mtry, min_leaf)));
@@ -403,7 +409,12 @@ impl<'a> Sweeps<'a> {
 
     /// Columns without a hole may have some in new rows: they get a forest too, a small one.
     fn learn_complete_columns(&mut self, run: &mut Run) -> Result<()> {
-        let complete: Vec<usize> = self.order.iter().copied().filter(|&f| self.holes[f].is_empty()).collect();
+        let complete: Vec<usize> = self
+            .order
+            .iter()
+            .copied()
+            .filter(|&f| self.holes[f].is_empty() && self.features[f].levels <= MOST_LEVELS)
+            .collect();
         for (at, &f) in complete.iter().enumerate() {
             run.report("complete columns", at as u64, complete.len() as u64, "");
             let plan = ForestParams { trees: self.params.trees.div_ceil(4), ..self.plan(f) };
@@ -628,5 +639,20 @@ mod tests {
         cancel.cancel();
         let mut run = run(1).cancelled_by(cancel);
         assert!(imputer("default", &[]).impute(&table(), &mut run).is_err());
+    }
+
+    #[test]
+    fn a_column_of_thousands_of_levels_gets_the_most_frequent_one_and_is_listed() {
+        let rows = MOST_LEVELS as u32 + 10;
+        let names: Vec<String> = (0..rows).map(|i| i.to_string()).collect();
+        let levels = ColumnSpec::with_levels("level", Kind::Categorical, names);
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), levels]).unwrap();
+        let x = Column::numbers((0..rows).map(|i| (i != 3).then_some(f64::from(i % 5))));
+        let level = Column::codes((0..rows).map(|i| (i != 7).then_some(i)));
+        let table = Table::new(schema, vec![x, level]).unwrap();
+        let settings = Settings { params: vec![("trees".to_owned(), "2".to_owned())], ..Settings::default() };
+        let out = (SPEC.build)(&settings).unwrap().impute(&table, &mut run(1)).unwrap();
+        let listed: Vec<&str> = out.fallbacks.iter().map(|f| f.column.as_str()).collect();
+        assert_eq!(listed, ["level"], "{:?}", out.notes);
     }
 }

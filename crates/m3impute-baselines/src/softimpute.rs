@@ -6,7 +6,10 @@
 //! answer of the one before, of which the best on held-out observed cells is taken. A new row is filled by the closed
 //! form of the same fixed point.
 
-use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, largest_singular_value, smooth, zero_filled};
+use crate::factors::{
+    CHOOSING_SHARE, Factors, Filter, Plan, RIDGE, Smoothed, Step, Unsettled, largest_singular_value, smooth,
+    zero_filled,
+};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::heldout::hold_out;
 use m3impute_core::{
@@ -14,6 +17,7 @@ use m3impute_core::{
     TransductiveMethod, load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Each step of the path shrinks by this much less.
 const STEP: f64 = 0.7;
@@ -102,26 +106,38 @@ pub static SPEC: MethodSpec = MethodSpec {
 };
 
 impl SoftImpute {
-    fn smooth(&self, x: &mut [f64], observed: &[bool], w: usize, lambda: f64, run: &Run) -> Result<Smoothed> {
+    /// Smooths with this shrinkage until it settles, or no more than `kept` is left of a limited time.
+    fn smooth(
+        &self,
+        x: &mut [f64],
+        data: &Encoded,
+        lambda: f64,
+        kept: Option<Duration>,
+        run: &Run,
+    ) -> Result<Smoothed> {
         let SoftImputeParams { tolerance, passes, centred, .. } = self.params;
         let step = if centred { Step::Solve } else { Step::Smooth };
-        smooth(x, observed, w, Filter::Soft(lambda), Plan { step, tolerance, passes }, run)
+        let plan = Plan { step, tolerance, passes, kept };
+        smooth(x, &data.observed, data.width(), Filter::Soft(lambda), plan, run)
     }
 
     /// The shrinkage, as a part of the largest singular value, that fills held-out observed cells best.
     fn choose_shrinkage(&self, data: &Encoded, run: &mut Run) -> Result<f64> {
-        let w = data.width();
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - CHOOSING_SHARE));
         let mut shown = data.clone();
         let held = hold_out(&mut shown, 0.2, (data.x.len() / 10).max(200), "softimpute held out", run);
         let mut x = zero_filled(&shown);
-        let largest = largest_singular_value(&x, w, run);
         let mut best = (held.squared_error(&x), 1.0);
+        let Some(largest) = largest_singular_value(&x, data.width(), run)? else { return Ok(best.1) };
         let mut worse = 0;
         let mut part = STEP;
         let steps = (SMALLEST.ln() / STEP.ln()) as u64;
-        while part >= SMALLEST && worse < 3 && !run.is_spent() {
+        while part >= SMALLEST && worse < 3 {
             run.report("choosing the shrinkage", (part.ln() / STEP.ln()).round() as u64, steps, "");
-            self.smooth(&mut x, &shown.observed, w, part * largest, run)?; // starts from the answer before
+            // Starts from the answer before.
+            if self.smooth(&mut x, &shown, part * largest, kept, run)?.unsettled == Some(Unsettled::Time) {
+                break;
+            }
             let error = held.squared_error(&x);
             let better = error < best.0 * (1.0 - GAIN);
             worse = if better { 0 } else { worse + 1 };
@@ -151,7 +167,6 @@ impl TransductiveMethod for SoftImpute {
     }
 
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
-        let w = data.width();
         let mut notes = Vec::new();
         let part = match self.params.shrinkage {
             Some(part) => part,
@@ -162,8 +177,9 @@ impl TransductiveMethod for SoftImpute {
             }
         };
         let mut x = zero_filled(data);
-        let lambda = part * largest_singular_value(&x, w, run);
-        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, &data.observed, w, lambda, run)?;
+        // Without time for the largest singular value there is none for a pass.
+        let lambda = part * largest_singular_value(&x, data.width(), run)?.unwrap_or(0.0);
+        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, data, lambda, Some(Duration::ZERO), run)?;
         notes.push(format!("{} directions are left after shrinkage", factors.rank()));
         if let Some(why) = unsettled {
             notes.push(format!("the filled cells had not settled after {passes} passes: {why}"));

@@ -4,7 +4,7 @@
 //! default standardises, centres in every pass, shrinks each direction by the noise that the left-out ones show, and
 //! chooses the rank on held-out observed cells. A new row is filled by the closed form of the same fixed point.
 
-use crate::factors::{Factors, Filter, Plan, RIDGE, Smoothed, Step, smooth, zero_filled};
+use crate::factors::{CHOOSING_SHARE, Factors, Filter, Plan, RIDGE, Smoothed, Step, Unsettled, smooth, zero_filled};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::heldout::hold_out;
 use m3impute_core::{
@@ -12,6 +12,7 @@ use m3impute_core::{
     TransductiveMethod, load_matrix_model,
 };
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Iterated approximation of low rank.
 #[derive(Clone, Debug)]
@@ -95,28 +96,39 @@ pub static SPEC: MethodSpec = MethodSpec {
 };
 
 impl Svd {
-    fn smooth(&self, x: &mut [f64], observed: &[bool], w: usize, rank: usize, run: &Run) -> Result<Smoothed> {
+    /// Smooths with so many directions until it settles, or no more than `kept` is left of a limited time.
+    fn smooth(
+        &self,
+        x: &mut [f64],
+        data: &Encoded,
+        rank: usize,
+        kept: Option<Duration>,
+        run: &Run,
+    ) -> Result<Smoothed> {
         let SvdParams { tolerance, passes, .. } = self.params;
         let (filter, step) = if self.params.regularised {
             (Filter::Regularised(rank), Step::Solve)
         } else {
             (Filter::Doubling(rank), Step::Smooth)
         };
-        smooth(x, observed, w, filter, Plan { step, tolerance, passes }, run)
+        smooth(x, &data.observed, data.width(), filter, Plan { step, tolerance, passes, kept }, run)
     }
 
     /// The rank, of at most `most`, that fills held-out observed cells best.
     fn choose_rank(&self, data: &Encoded, most: usize, run: &mut Run) -> Result<usize> {
-        let w = data.width();
+        let kept = run.time_left().map(|left| left.mul_f64(1.0 - CHOOSING_SHARE));
         let mut shown = data.clone();
         let held = hold_out(&mut shown, 0.2, (data.x.len() / 10).max(200), "svd held out", run);
         let mut x = zero_filled(&shown);
         let mut best = (held.squared_error(&x), 0);
         let mut worse = 0;
         let mut rank = 1;
-        while rank <= most && worse < 3 && !run.is_spent() {
+        while rank <= most && worse < 3 {
             run.report("choosing the rank", rank as u64, most as u64, "");
-            self.smooth(&mut x, &shown.observed, w, rank, run)?; // starts from the previous rank's answer
+            // Starts from the previous rank's answer.
+            if self.smooth(&mut x, &shown, rank, kept, run)?.unsettled == Some(Unsettled::Time) {
+                break;
+            }
             let error = held.squared_error(&x);
             worse = if error < best.0 { 0 } else { worse + 1 };
             if error < best.0 {
@@ -145,8 +157,7 @@ impl TransductiveMethod for Svd {
     }
 
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Factors>> {
-        let w = data.width();
-        let most = data.rows.min(w) - 1;
+        let most = data.rows.min(data.width()) - 1;
         let mut notes = Vec::new();
         let rank = match self.params.rank {
             Some(rank) => rank.min(most),
@@ -157,7 +168,7 @@ impl TransductiveMethod for Svd {
             }
         };
         let mut x = zero_filled(data);
-        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, &data.observed, w, rank, run)?;
+        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, data, rank, Some(Duration::ZERO), run)?;
         if let Some(why) = unsettled {
             notes.push(format!("the filled cells had not settled after {passes} passes: {why}"));
         }

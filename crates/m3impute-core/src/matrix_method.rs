@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::time::{Duration, Instant};
 
 /// A method that works on an encoded matrix: it is fitted to one, and the model predicts the missing numbers of any.
 pub trait MatrixMethod: Debug + Send + Sync + 'static {
@@ -150,6 +151,11 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
         Vec::new()
     }
 
+    /// Features of which no finite model could be learnt: their missing cells are left `NaN`.
+    fn unpredicted(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
     /// The state: JSON for what is small, tensors for what is large.
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value;
 
@@ -159,6 +165,11 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
     /// When something is not there or does not fit.
     fn restore(file: &ModelFile, width: usize) -> Result<Self>;
 }
+
+/// Rows that are predicted before the first look at the clock, where the time is limited.
+const FIRST_ROWS: usize = 32;
+/// How often the clock is looked at, about.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A [`MatrixMethod`] as an [`Imputer`].
 #[derive(Debug)]
@@ -185,7 +196,17 @@ impl<M: MatrixMethod> MatrixImputer<M> {
     fn learn_encoded(&self, table: &Table, encoder: Encoder, data: &Encoded, run: &mut Run) -> Result<Fitted<M>> {
         run.check()?;
         let learnt = if data.width() == 0 { None } else { Some(self.method.fit(data, run)?) };
-        let (model, notes) = learnt.map_or((None, Vec::new()), |l| (Some(l.model), l.notes));
+        let (model, mut notes) = learnt.map_or((None, Vec::new()), |l| (Some(l.model), l.notes));
+        let unpredicted = model.as_ref().map_or_else(Vec::new, MatrixModel::unpredicted);
+        let mut columns: Vec<usize> = unpredicted.iter().map(|&f| data.features[f].column).collect();
+        columns.dedup();
+        for spec in columns.into_iter().map(|j| &encoder.schema().columns()[j]) {
+            let baseline = if spec.kind.has_levels() { "most frequent level" } else { "median" };
+            notes.push(format!(
+                "column `{}`: `{}` has no finite prediction; missing cells get the {baseline}",
+                spec.name, self.spec.name
+            ));
+        }
         let params = serde_json::to_value(self.method.params()).map_err(|e| Error::Bug(e.to_string()))?;
         Ok(Fitted {
             spec: self.spec,
@@ -218,8 +239,17 @@ impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
             let (table, fallbacks) = encoder.decode(table, &data, self.finish, self.spec.name)?;
             return Ok(Imputation { table, fallbacks, notes, scores: encoder.scores(scores) });
         }
-        let fitted = self.learn_encoded(table, encoder, &data, run)?;
-        let (filled, _) = fitted.predict(table, data, Want::Point, run)?;
+        let mut fitted = self.learn_encoded(table, encoder, &data, run)?;
+        if run.time_left().is_none() {
+            let (filled, _) = fitted.predict(table, data, Want::Point, run)?;
+            return Ok(filled.with_notes_of(&fitted));
+        }
+        let left = fitted.predict_in_time(&mut data, run)?;
+        if left > 0 {
+            fitted.notes.push(format!("time limit reached: {left} of {} rows have no prediction", table.rows()));
+        }
+        let (table, fallbacks) = fitted.encoder.decode(table, &data, self.finish, self.spec.name)?;
+        let filled = Imputation { table, fallbacks, notes: Vec::new(), scores: Vec::new() };
         Ok(filled.with_notes_of(&fitted))
     }
 
@@ -266,6 +296,26 @@ struct Fitted<M: MatrixMethod> {
 }
 
 impl<M: MatrixMethod> Fitted<M> {
+    /// Predicts rows, some at a time, until the time limit is exceeded; returns how many rows are left `NaN`.
+    fn predict_in_time(&self, data: &mut Encoded, run: &Run) -> Result<usize> {
+        let (w, mut done, mut at_once) = (data.width(), 0, FIRST_ROWS);
+        let Some(model) = &self.model else { return Ok(0) };
+        while done < data.rows && !run.is_overdue() {
+            let started = Instant::now();
+            let rows = at_once.min(data.rows - done);
+            let cells = done * w..(done + rows) * w;
+            let (x, observed) = (data.x[cells.clone()].to_vec(), data.observed[cells.clone()].to_vec());
+            let mut some = Encoded { rows, features: data.features.clone(), x, observed };
+            model.predict(&mut some, Want::Point, run)?;
+            data.x[cells].copy_from_slice(&some.x);
+            done += rows;
+            if started.elapsed() < LOOK {
+                at_once *= 2;
+            }
+        }
+        Ok(data.rows - done)
+    }
+
     /// Predicts the missing cells of a table, of which `data` is the encoding.
     fn predict(
         &self,

@@ -65,7 +65,7 @@ pub struct Run {
     seed: u64,
     pool: Arc<rayon::ThreadPool>,
     /// Behind a lock, because several threads may report.
-    observer: Option<Mutex<Box<dyn Observer>>>,
+    observer: Option<Arc<Mutex<Box<dyn Observer>>>>,
     cancel: Cancel,
     started: Instant,
     budget: Option<Duration>,
@@ -123,7 +123,7 @@ impl Run {
 
     /// Tells this observer how far the run is.
     pub fn observed_by(mut self, observer: impl Observer + 'static) -> Run {
-        self.observer = Some(Mutex::new(Box::new(observer)));
+        self.observer = Some(Arc::new(Mutex::new(Box::new(observer))));
         self
     }
 
@@ -138,6 +138,28 @@ impl Run {
         self.started = Instant::now();
         self.budget = Some(budget);
         self
+    }
+
+    /// The same run with this share of the time that is left: for a part of the work that must leave time for the rest.
+    ///
+    /// ```
+    /// use m3impute_core::Run;
+    /// use std::time::Duration;
+    ///
+    /// let run = Run::new(0, 1)?.within(Duration::from_secs(60));
+    /// assert!(run.part(0.5).is_down_to(Some(Duration::from_secs(30))));
+    /// assert!(Run::new(0, 1)?.part(0.5).time_left().is_none());
+    /// # Ok::<(), m3impute_core::Error>(())
+    /// ```
+    pub fn part(&self, share: f64) -> Run {
+        Run {
+            seed: self.seed,
+            pool: self.pool.clone(),
+            observer: self.observer.clone(),
+            cancel: self.cancel.clone(),
+            started: Instant::now(),
+            budget: self.time_left().map(|left| left.mul_f64(share)),
+        }
     }
 
     /// The seed.
@@ -198,6 +220,19 @@ impl Run {
         self.is_down_to(Some(Duration::ZERO))
     }
 
+    /// Whether the budget is exceeded by more than a run may: by a second, and by a twentieth of it. What is left of the
+    /// work is then given up.
+    pub fn is_overdue(&self) -> bool {
+        let may = |budget: Duration| budget + budget.mul_f64(0.05).max(Duration::from_secs(1));
+        self.budget.is_some_and(|budget| self.started.elapsed() > may(budget))
+    }
+
+    /// Whether work should go on: nobody asked it to stop, and the budget is not spent. For long loops inside parallel
+    /// work, whose answer is then given up.
+    pub fn goes_on(&self) -> bool {
+        !self.cancel.is_cancelled() && !self.is_spent()
+    }
+
     /// Whether no more than `kept` is left of the budget: what was kept for later work has to begin.
     ///
     /// ```
@@ -256,6 +291,14 @@ mod tests {
         assert!(Run::fewer_threads(most_threads()).is_none() && Run::fewer_threads(0).is_none());
         let said = Run::fewer_threads(20_000).unwrap();
         assert_eq!(said, format!("20000 threads asked for, {} used: 4 for each core", most_threads()));
+    }
+
+    #[test]
+    fn a_part_of_a_spent_run_is_spent_and_draws_the_same_numbers() {
+        let run = Run::new(3, 1).unwrap().within(Duration::ZERO);
+        let part = run.part(0.5);
+        assert!(part.is_spent() && !part.goes_on() && !part.is_overdue());
+        assert_eq!(part.rng("a", 1).next_u64(), run.rng("a", 1).next_u64());
     }
 
     #[test]

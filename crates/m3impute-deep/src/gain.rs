@@ -8,7 +8,7 @@ use crate::files::store;
 use crate::held::{Held, split};
 use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
-use crate::pace::{Best, Pace};
+use crate::pace::{Best, Pace, TRAINING_SHARE, within_time};
 use crate::registry;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::unit;
@@ -196,15 +196,21 @@ impl MatrixMethod for Gain {
     }
 
     fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedGain>> {
+        let run = &mut run.part(TRAINING_SHARE);
         let (inputs, rows, held) = split(data, self.params.held, run);
         let mut best = Best::new(PATIENCE);
         let mut pace = Pace::new(SPEC.name, "steps", self.params.steps);
         let mut training = Training::new(&self.params, &inputs, rows, run);
         while let Some(steps) = pace.next(EVALUATE_EVERY, run)? {
-            let (loss, error) = run.install(|| {
-                let loss = steps.clone().fold(0.0, |_, step| training.step(&mut run.rng("batches", step)));
-                (loss, held.as_ref().map(|held| training.error(held, &mut run.rng("noise", 0))))
+            let done = run.install(|| -> Result<_> {
+                let mut loss = 0.0;
+                for step in steps.clone() {
+                    within_time(run)?;
+                    loss = training.step(&mut run.rng("batches", step));
+                }
+                Ok((loss, held.as_ref().map(|held| training.error(held, &mut run.rng("noise", 0)))))
             });
+            let Some((loss, error)) = pace.outcome(done, run)? else { break };
             pace.took(steps, loss, run)?;
             if error.is_some_and(|error| !best.offer(error, || training.generator.params.clone())) {
                 break;

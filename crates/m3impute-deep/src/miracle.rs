@@ -11,7 +11,7 @@ mod train;
 use crate::files::{matrix, store};
 use crate::held::{Held, split};
 use crate::inputs::{Inputs, Rows, encoding, incomplete_rows};
-use crate::pace::{Best, Pace};
+use crate::pace::{Best, Pace, within_time};
 use crate::registry;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::{
@@ -27,6 +27,8 @@ use train::Training;
 
 /// Epochs without an improvement after which training stops.
 const PATIENCE: u64 = 100;
+/// Weights of all networks together, at most: with what training keeps beside them, some gigabytes.
+const MOST_WEIGHTS: usize = 60_000_000;
 /// New rows that are refined at a time.
 const FILL_ROWS: usize = 8192;
 
@@ -190,13 +192,22 @@ impl TransductiveMethod for Miracle {
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<FittedMiracle>> {
         let p = &self.params;
         let (inputs, rows, held) = split(data, p.held, run);
+        let weights = 2 * inputs.width().pow(2) * p.width;
+        if weights > MOST_WEIGHTS {
+            return Err(Error::Request {
+                what: format!("`miracle`, which has two networks for each of {} features", inputs.width()),
+                expected: format!("at most {MOST_WEIGHTS} weights"),
+                got: weights.to_string(),
+            });
+        }
         let mut training = Training::new(p, &inputs, rows, run);
         let batches = training.batches().len().max(1) as u64;
         let mut pace = Pace::of_epochs(SPEC.name, p.epochs, p.steps, batches);
         let mut best = Best::new(PATIENCE);
         while let Some(epochs) = pace.next(1, run)? {
-            let (mut rng, cancel) = (run.rng("epoch", epochs.start), run.cancel());
-            let loss = run.install(|| training.epoch(epochs.start + 1, &mut rng, || cancel.check()))?;
+            let mut rng = run.rng("epoch", epochs.start);
+            let done = run.install(|| training.epoch(epochs.start + 1, &mut rng, || within_time(run)));
+            let Some(loss) = pace.outcome(done, run)? else { break };
             pace.took(epochs, loss, run)?;
             let Some(held) = &held else { continue };
             let answer = training.answer();
@@ -216,7 +227,7 @@ impl TransductiveMethod for Miracle {
         let range = training.range();
         let Training { network, params, means, .. } = training;
         let mut model = FittedMiracle { inputs, network, params, means, range, rounds: p.window };
-        if let Some(held) = &held {
+        if let Some(held) = held.as_ref().filter(|_| run.goes_on()) {
             model.rounds = run.install(|| model.best_rounds(held, p.window));
         }
         Ok(Learnt { model, notes: pace.notes() })
@@ -330,5 +341,20 @@ impl MatrixModel for FittedMiracle {
         let mut params = Params::new();
         let network = Network::restore(file, &mut params, &inputs, holed, width)?;
         Ok(FittedMiracle { inputs, network, params, means, range, rounds })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use m3impute_core::{Column, ColumnSpec, Kind, Schema, Settings, Table};
+
+    #[test]
+    fn a_table_too_wide_for_a_network_a_column_is_refused() {
+        let specs = (0..1200).map(|j| ColumnSpec::new(format!("x{j}"), Kind::Continuous)).collect();
+        let column = |j: usize| Column::numbers([Some(j as f64), Some(1.0 + 2.0 * j as f64), None]);
+        let table = Table::new(Schema::new(specs).unwrap(), (0..1200).map(column).collect()).unwrap();
+        let outcome = (SPEC.build)(&Settings::default()).unwrap().impute(&table, &mut Run::new(0, 1).unwrap());
+        assert!(matches!(outcome, Err(Error::Request { .. })), "{outcome:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::files::store;
 use crate::held::split;
 use crate::inputs::{Inputs, Rows, Samples, encoding, incomplete_rows};
 use crate::mlp::{Mlp, Start, Weights};
-use crate::pace::{Best, Pace};
+use crate::pace::{Best, Pace, TRAINING_SHARE, within_time};
 use crate::registry;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::{
@@ -188,6 +188,7 @@ impl MatrixMethod for Miwae {
     }
 
     fn fit(&self, data: &Encoded, run: &mut Run) -> Result<Learnt<FittedMiwae>> {
+        let run = &mut run.part(TRAINING_SHARE);
         let p = &self.params;
         let (inputs, rows, held) = split(data, p.held, run);
         let latent = p.latent.unwrap_or(inputs.width() / 2).max(1);
@@ -200,14 +201,14 @@ impl MatrixMethod for Miwae {
         let bundle = if held.is_some() { p.epochs.min(p.steps / batches) / EVALUATIONS } else { STEPS / batches };
         let (bundle, mut best) = (bundle.clamp(1, 25), Best::new(PATIENCE));
         while let Some(epochs) = pace.next(bundle, run)? {
-            let cancel = run.cancel();
-            let (loss, error) = run.install(|| -> Result<_> {
+            let done = run.install(|| -> Result<_> {
                 let mut loss = 0.0;
                 for epoch in epochs.clone() {
-                    loss = training.epoch(&mut run.rng("epoch", epoch), || cancel.check())?;
+                    loss = training.epoch(&mut run.rng("epoch", epoch), || within_time(run))?;
                 }
                 Ok((loss, held.as_ref().map(|held| training.error(held, run))))
-            })?;
+            });
+            let Some((loss, error)) = pace.outcome(done, run)? else { break };
             pace.took(epochs, loss, run)?;
             if error.is_some_and(|error| !best.offer(error, || training.model.params.clone())) {
                 break;

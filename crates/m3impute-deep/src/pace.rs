@@ -40,6 +40,19 @@ impl Pace {
         Ok((self.done < to).then_some(self.done..to))
     }
 
+    /// What came of the next ones; none where the time limit was reached in them, which [`within_time`] tells.
+    ///
+    /// # Errors
+    /// When the run is cancelled, or the loss is not finite.
+    pub(crate) fn outcome<T>(&mut self, outcome: Result<T>, run: &Run) -> Result<Option<T>> {
+        run.check()?;
+        if let Err(Error::Cancelled) = outcome {
+            self.spent = true;
+            return Ok(None);
+        }
+        outcome.map(Some)
+    }
+
     /// These are done, and this is the loss of the last.
     ///
     /// # Errors
@@ -67,6 +80,17 @@ impl Pace {
         self.spent.then_some(spent).into_iter().collect()
     }
 }
+
+/// What is asked between batches.
+///
+/// # Errors
+/// [`Error::Cancelled`] when the run is cancelled or its time is spent: the epoch is given up.
+pub(crate) fn within_time(run: &Run) -> Result<()> {
+    if run.goes_on() { Ok(()) } else { Err(Error::Cancelled) }
+}
+
+/// The share of a limited time that training may take: the rest is for predicting.
+pub(crate) const TRAINING_SHARE: f64 = 0.7;
 
 /// The best state of a training so far, by its error on held-out cells.
 #[derive(Debug)]

@@ -81,8 +81,11 @@ pub fn learn(
     let model = Model::new(architecture, &mut run.rng("weights", 0));
     let mut trainer = Trainer::new(model, training, cells, run);
     let notes = trainer.train(method, run)?.into_iter().collect();
-    let values = trainer.predict(&holes, run)?;
-    write_predictions(data, &trainer.model().architecture().levels, &holes, &values);
+    // A model that had no time for an epoch predicts nothing.
+    if trainer.epoch() > 0 || training.epochs == 0 {
+        let values = trainer.predict(&holes, run)?;
+        write_predictions(data, &trainer.model().architecture().levels, &holes, &values);
+    }
     let kept = Kept { epsilon: training.epsilon, sampling: training.sampling, seed: run.seed() };
     Ok(Learnt { model: FittedGnn::new(trainer, kept, run)?, notes })
 }

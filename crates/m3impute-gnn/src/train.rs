@@ -106,7 +106,7 @@ impl Trainer {
     /// One epoch; returns its loss.
     ///
     /// # Errors
-    /// When the run is cancelled, or the loss is not finite.
+    /// When the run is cancelled or its time limit exceeded (the weights are then as before), or the loss is not finite.
     pub fn step(&mut self, method: &'static str, run: &Run) -> Result<f32> {
         run.check()?;
         if self.epoch > 0 && self.epoch.is_multiple_of(REFRESH) {
@@ -115,13 +115,13 @@ impl Trainer {
         let of_cells = run.rng("shown cells", self.epoch);
         let of_peers = run.rng("peers", self.epoch);
         let key = run.rng("dropout", self.epoch).next_u64();
-        let cancel = run.cancel();
+        let check = || if run.is_overdue() { Err(Error::Cancelled) } else { run.check() };
         let loss = run.install(|| -> Result<f32> {
             let shown = self.shown(of_cells);
             let targets = self.targets(&self.cells, of_peers);
             self.model.params.zero_grads();
             let batch = (&shown, &targets, &self.cells.values[..]);
-            let loss = self.model.learn(&mut self.tapes, batch, (self.training.dropout, key), cancel)?;
+            let loss = self.model.learn(&mut self.tapes, batch, (self.training.dropout, key), &check)?;
             self.adam.step(&mut self.model.params, self.training.learning_rate);
             self.last = Some(shown);
             Ok(loss)
@@ -143,10 +143,16 @@ impl Trainer {
         let (started, first, total) = (Instant::now(), self.epoch, self.training.epochs);
         let mut reported = Duration::ZERO;
         while self.epoch < total {
-            if run.is_spent() {
-                return Ok(Some(format!("time limit reached at epoch {} of {total}", self.epoch)));
+            // Predicting takes about half as long as an epoch.
+            let predicting = started.elapsed().div_f64(2.0 * (self.epoch - first).max(1) as f64);
+            let spent = format!("time limit reached at epoch {} of {total}", self.epoch);
+            if run.is_down_to(Some(predicting)) {
+                return Ok(Some(spent));
             }
-            let loss = self.step(method, run)?;
+            let loss = match self.step(method, run) {
+                Err(Error::Cancelled) if run.check().is_ok() => return Ok(Some(spent)),
+                outcome => outcome?,
+            };
             let passed = started.elapsed();
             if passed - reported > Duration::from_millis(100) || self.epoch == total {
                 reported = passed;

@@ -11,7 +11,7 @@ mod learner;
 pub use learner::{KernelLearner, KernelModel};
 
 use super::lad::{Standardised, fitted};
-use crate::linalg::{Eigen, dot, eigen, product};
+use crate::linalg::{ALWAYS, Eigen, GoOn, dot, eigen, product};
 use m3impute_core::{Error, ModelFile, Result, Tensor};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -43,17 +43,18 @@ pub struct KernelRegression {
 }
 
 impl KernelRegression {
-    /// Learns from rows `x`, `[n, p]`, and their targets `y`; the landmarks are some of the rows.
+    /// Learns from rows `x`, `[n, p]`, and their targets `y`; the landmarks are some of the rows. None where it
+    /// was told to stop.
     ///
     /// ```
-    /// use m3impute_learners::kernel::KernelRegression;
+    /// use m3impute_learners::{kernel::KernelRegression, linalg::ALWAYS};
     /// let x: Vec<f64> = (0..100).map(|i| f64::from(i) / 50.0 - 1.0).collect();
     /// let y: Vec<f64> = x.iter().map(|x| x * x).collect();
     /// let landmarks: Vec<u32> = (0..100).step_by(5).collect();
-    /// let curve = KernelRegression::fit(&x, &y, &landmarks);
+    /// let curve = KernelRegression::fit(&x, &y, &landmarks, ALWAYS).expect("time");
     /// assert!((curve.predict(&[0.5, -0.5])[1] - 0.25).abs() < 0.02);
     /// ```
-    pub fn fit(x: &[f64], y: &[f64], landmarks: &[u32]) -> KernelRegression {
+    pub fn fit(x: &[f64], y: &[f64], landmarks: &[u32], go_on: GoOn<'_>) -> Option<KernelRegression> {
         let n = y.len();
         let p = x.len() / n.max(1);
         let Standardised { centres, scales, z } = Standardised::of(x, p);
@@ -63,13 +64,13 @@ impl KernelRegression {
         let landmarks: Vec<f64> =
             landmarks.iter().flat_map(|&i| &z[i as usize * p..(i as usize + 1) * p]).copied().collect(); // [l, p]
         let l = landmarks.len() / p.max(1);
-        let Eigen { values, vectors } = eigen(&nearness(&landmarks, &landmarks, p), l);
+        let Eigen { values, vectors } = eigen(&nearness(&landmarks, &landmarks, p, go_on)?, l, go_on)?;
         let kept = values.iter().filter(|v| **v > LEAST * values[0]).count();
         let mut turn = vec![0.0; l * kept]; // [l, kept]
         for (k, (value, vector)) in values.iter().zip(vectors.chunks_exact(l.max(1))).enumerate().take(kept) {
             vector.iter().enumerate().for_each(|(i, v)| turn[i * kept + k] = v / value.sqrt());
         }
-        let mut features = product(&nearness(&z, &landmarks, p), &turn, l, kept); // [n, kept]
+        let mut features = product(&nearness(&z, &landmarks, p, go_on)?, &turn, l, kept, go_on)?; // [n, kept]
         let mut means = vec![0.0; kept];
         for row in features.chunks_exact(kept.max(1)) {
             means.iter_mut().zip(row).for_each(|(m, v)| *m += v / n as f64);
@@ -77,9 +78,10 @@ impl KernelRegression {
         for row in features.chunks_exact_mut(kept.max(1)) {
             row.iter_mut().zip(&means).for_each(|(v, m)| *v -= m);
         }
-        let (inner, shift, error) = fitted(&features, kept, y, ROUNDS);
+        let (inner, shift, error) = fitted(&features, kept, y, ROUNDS, go_on)?;
         let weights = turn.chunks_exact(kept.max(1)).map(|row| dot(row, &inner)).collect();
-        KernelRegression { centres, scales, landmarks, weights, intercept: shift - dot(&inner, &means), error }
+        let intercept = shift - dot(&inner, &means);
+        Some(KernelRegression { centres, scales, landmarks, weights, intercept, error })
     }
 
     /// The answers for rows of predictors, `[n, p]`.
@@ -90,7 +92,7 @@ impl KernelRegression {
             .map(|x| {
                 let z: Vec<f64> =
                     x.iter().enumerate().map(|(at, v)| (v - self.centres[at % p]) * self.scales[at % p]).collect();
-                let near = nearness(&z, &self.landmarks, p);
+                let near = nearness(&z, &self.landmarks, p, ALWAYS).unwrap_or_default();
                 near.chunks_exact(self.weights.len()).map(|row| self.intercept + dot(row, &self.weights)).collect()
             })
             .collect();
@@ -130,7 +132,7 @@ impl KernelRegression {
 }
 
 /// `exp(-|a - b|^2)` for all rows of `a`, `[n, p]`, and `b`, `[l, p]`.
-fn nearness(a: &[f64], b: &[f64], p: usize) -> Vec<f64> {
+fn nearness(a: &[f64], b: &[f64], p: usize, go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let l = b.len() / p.max(1);
     let squares = |x: &[f64]| -> Vec<f64> { x.chunks_exact(p.max(1)).map(|row| dot(row, row)).collect() };
     let (of_a, of_b) = (squares(a), squares(b));
@@ -138,11 +140,11 @@ fn nearness(a: &[f64], b: &[f64], p: usize) -> Vec<f64> {
     for (i, row) in b.chunks_exact(p.max(1)).enumerate() {
         row.iter().enumerate().for_each(|(j, v)| turned[j * l + i] = *v);
     }
-    let mut near = product(a, &turned, p, l); // [n, l]
+    let mut near = product(a, &turned, p, l, go_on)?; // [n, l]
     for (row, a) in near.chunks_exact_mut(l.max(1)).zip(of_a) {
         row.iter_mut().zip(&of_b).for_each(|(v, b)| *v = (2.0 * *v - a - b).min(0.0).exp());
     }
-    near
+    Some(near)
 }
 
 #[cfg(test)]
@@ -161,7 +163,7 @@ mod tests {
         let mut y = truth.clone();
         y.iter_mut().step_by(25).for_each(|y| *y += 3.0);
         let landmarks: Vec<u32> = (0..400).step_by(7).collect();
-        let curve = KernelRegression::fit(&x, &y, &landmarks);
+        let curve = KernelRegression::fit(&x, &y, &landmarks, ALWAYS).unwrap();
         let off = |said: &[f64]| said.iter().zip(&truth).map(|(a, b)| (a - b).abs()).sum::<f64>() / 400.0;
         assert!(off(&curve.predict(&x)) < 0.02, "{}", off(&curve.predict(&x)));
     }
@@ -170,7 +172,7 @@ mod tests {
     fn far_from_all_rows_and_without_any_relation_the_answers_are_finite() {
         let x = rows();
         let y = vec![2.0; 400];
-        let curve = KernelRegression::fit(&x, &y, &[0, 0, 5]);
+        let curve = KernelRegression::fit(&x, &y, &[0, 0, 5], ALWAYS).unwrap();
         for said in curve.predict(&[1e6, -1e6, 3.0, 0.0, 0.0, 3.0]) {
             assert!((said - 2.0).abs() < 1e-6, "{said}");
         }

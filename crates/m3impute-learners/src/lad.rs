@@ -6,7 +6,7 @@
 //! Notation: `n` rows, `p` predictors.
 
 use super::ridge::Predictors;
-use crate::linalg::{cholesky, cross, dot, gram, solve_cholesky};
+use crate::linalg::{GoOn, cholesky, cross, dot, gram, solve_cholesky};
 use serde::{Deserialize, Serialize};
 
 /// How often rows are reweighted at most.
@@ -25,25 +25,25 @@ pub struct Linear {
 
 impl Linear {
     /// Learns from rows `x`, `[n, p]`, and their targets `y`. With `median` the absolute error is made small, else the
-    /// squared one.
+    /// squared one. None where it was told to stop.
     ///
     /// ```
-    /// use m3impute_learners::lad::Linear;
+    /// use m3impute_learners::{lad::Linear, linalg::ALWAYS};
     /// // Points on a line, and one far off.
     /// let x: Vec<f64> = (0..20).map(f64::from).collect();
     /// let mut y: Vec<f64> = x.iter().map(|x| 2.0 * x + 1.0).collect();
     /// y[19] = 1000.0;
-    /// let line = Linear::fit(&x, &y, true);
+    /// let line = Linear::fit(&x, &y, true, ALWAYS).expect("time");
     /// assert!((line.predict(&[10.0]) - 21.0).abs() < 0.5);
     /// ```
-    pub fn fit(x: &[f64], y: &[f64], median: bool) -> Linear {
+    pub fn fit(x: &[f64], y: &[f64], median: bool, go_on: GoOn<'_>) -> Option<Linear> {
         let n = y.len();
         let p = x.len() / n.max(1);
         let Standardised { centres, scales, z } = Standardised::of(x, p);
-        let (weights, shift, error) = fitted(&z, p, y, if median { ROUNDS } else { 0 });
+        let (weights, shift, error) = fitted(&z, p, y, if median { ROUNDS } else { 0 }, go_on)?;
         let weights: Vec<f64> = weights.iter().zip(&scales).map(|(w, s)| w / s).collect();
         let shift = shift - dot(&weights, &centres);
-        Linear { weights, intercept: shift, error }
+        Some(Linear { weights, intercept: shift, error })
     }
 
     /// The answer for one row of predictors.
@@ -77,22 +77,30 @@ impl Standardised {
 }
 
 /// Weights, shift and mean absolute error of the line through centred predictors `z`, `[n, p]`, and targets `y`. Without
-/// rounds of reweighting it is the one of the least squared error.
-pub(super) fn fitted(z: &[f64], p: usize, y: &[f64], rounds: usize) -> (Vec<f64>, f64, f64) {
+/// rounds of reweighting it is the one of the least squared error. None where it was told to stop.
+pub(super) fn fitted(z: &[f64], p: usize, y: &[f64], rounds: usize, go_on: GoOn<'_>) -> Option<(Vec<f64>, f64, f64)> {
     let n = y.len();
     let centre = y.iter().sum::<f64>() / n as f64;
     let t: Vec<f64> = y.iter().map(|y| y - centre).collect();
-    let mut weights =
-        if p == 0 { Vec::new() } else { Predictors::new(&gram(z, p), p, n).weights(&cross(z, p, &t, 1), dot(&t, &t)) };
+    let mut weights = vec![0.0; p];
+    // The smaller of the two matrices of products is decomposed.
+    let predictors = match p {
+        0 => None,
+        _ if n < p => Predictors::of_rows(z, p, go_on),
+        _ => Predictors::new(&gram(z, p, go_on)?, p, n, go_on),
+    };
+    if let Some(predictors) = predictors {
+        weights = predictors.weights(&cross(z, p, &t, 1, go_on)?, dot(&t, &t));
+    }
     let mut shift = 0.0;
     let rests = |weights: &[f64], shift: f64| -> Vec<f64> {
         (0..n).map(|i| t[i] - shift - dot(weights, &z[i * p..(i + 1) * p])).collect()
     };
     if n > p + 2 {
-        (weights, shift) = reweighted(z, &t, weights, &rests, rounds);
+        (weights, shift) = reweighted(z, &t, weights, &rests, rounds, go_on)?;
     }
     let error = rests(&weights, shift).iter().map(|r| r.abs()).sum::<f64>() / n as f64;
-    (weights, centre + shift, error)
+    go_on().then_some((weights, centre + shift, error))
 }
 
 /// Weights and shift of the least absolute error, from those of the least squared one.
@@ -102,7 +110,8 @@ fn reweighted(
     start: Vec<f64>,
     rests: &dyn Fn(&[f64], f64) -> Vec<f64>,
     rounds: usize,
-) -> (Vec<f64>, f64) {
+    go_on: GoOn<'_>,
+) -> Option<(Vec<f64>, f64)> {
     let (n, p) = (t.len(), start.len());
     let size = start.iter().map(|w| w * w).sum::<f64>() / p.max(1) as f64;
     let total = |r: &[f64]| r.iter().map(|r| r.abs()).sum::<f64>();
@@ -122,13 +131,13 @@ fn reweighted(
             rows.push(root);
             targets.push(t[i] * root);
         }
-        let mut curvature = gram(&rows, w);
+        let mut curvature = gram(&rows, w, go_on)?;
         for j in 0..p {
             curvature[j * w + j] += 1.0 / (size + 1e-12);
         }
         curvature[w * w - 1] += 1e-9;
-        let mut solution = cross(&rows, w, &targets, 1);
-        if !cholesky(&mut curvature, w) {
+        let mut solution = cross(&rows, w, &targets, 1, go_on)?;
+        if !cholesky(&mut curvature, w, go_on) {
             break;
         }
         solve_cholesky(&curvature, &mut solution);
@@ -143,27 +152,34 @@ fn reweighted(
             break;
         }
     }
-    (best.1, best.2)
+    Some((best.1, best.2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::ALWAYS;
 
     #[test]
     fn an_outlier_does_not_move_the_line_of_medians() {
         let x: Vec<f64> = (0..20).map(f64::from).collect();
         let mut y: Vec<f64> = x.iter().map(|v| 2.0 * v + 1.0).collect();
         y[19] = 1000.0;
-        let line = Linear::fit(&x, &y, true);
+        let line = Linear::fit(&x, &y, true, ALWAYS).unwrap();
         assert!((line.weights[0] - 2.0).abs() < 0.05 && (line.predict(&[5.0]) - 11.0).abs() < 0.2, "{line:?}");
-        let squares = Linear::fit(&x, &y, false);
+        let squares = Linear::fit(&x, &y, false, ALWAYS).unwrap();
         assert!((squares.weights[0] - 2.0).abs() > 1.0);
     }
 
     #[test]
     fn constant_predictors_and_none_at_all_give_the_typical_value() {
-        assert!((Linear::fit(&[1.0, 1.0, 1.0, 1.0], &[2.0, 4.0, 2.0, 4.0], false).predict(&[1.0]) - 3.0).abs() < 1e-9);
-        assert_eq!(Linear::fit(&[], &[5.0, 7.0], true).predict(&[]), 6.0);
+        let constant = Linear::fit(&[1.0, 1.0, 1.0, 1.0], &[2.0, 4.0, 2.0, 4.0], false, ALWAYS).unwrap();
+        assert!((constant.predict(&[1.0]) - 3.0).abs() < 1e-9);
+        assert_eq!(Linear::fit(&[], &[5.0, 7.0], true, ALWAYS).unwrap().predict(&[]), 6.0);
+    }
+
+    #[test]
+    fn a_regression_that_is_told_to_stop_has_no_answer() {
+        assert!(Linear::fit(&[1.0, 2.0, 3.0, 4.0], &[2.0, 4.0, 2.0, 4.0], true, &|| false).is_none());
     }
 }

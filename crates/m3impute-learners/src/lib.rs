@@ -7,6 +7,7 @@ pub mod binning;
 mod blocks;
 pub mod boosting;
 pub mod design_matrix;
+mod eigen;
 pub mod forest;
 pub mod kernel;
 pub mod lad;

@@ -6,7 +6,7 @@
 //!
 //! Notation: `n` rows, `m` columns, `p` of them numbers, which come first in everything that is of numbers alone.
 
-use crate::linalg::{cholesky, solve_cholesky};
+use crate::linalg::{ALWAYS, cholesky, solve_cholesky};
 use m3impute_core::{Error, ModelFile, Result, Tensor};
 use std::collections::BTreeMap;
 
@@ -182,7 +182,7 @@ impl Mixture {
                     covariance[i * p + j] = (second[i * p + j] + SHARED * shared[i * p + j] + blank) / counted;
                 }
             }
-            if cholesky(&mut covariance, p) {
+            if cholesky(&mut covariance, p, ALWAYS) {
                 component.half_log_det = -log_of_diagonal(&covariance, p);
                 component.precision = inverse(&covariance, p);
             }
@@ -235,7 +235,7 @@ impl Mixture {
                 triangles.extend(holes.iter().map(|&j| component.precision[i * p + j]));
             }
             let triangle = &mut triangles[number * u * u..];
-            let sound = cholesky(triangle, u);
+            let sound = cholesky(triangle, u, ALWAYS);
             debug_assert!(sound, "a part of a positive matrix is positive");
             // What the holes are from their means follows from where the sum of squares is least.
             let mut shift: Vec<f64> = holes.iter().map(|&i| -turned[i]).collect();
@@ -309,7 +309,7 @@ impl Mixture {
         let mut components = Vec::with_capacity(count);
         for k in 0..count {
             let precision = precisions[k * p * p..(k + 1) * p * p].to_vec();
-            if !cholesky(&mut precision.clone(), p) {
+            if !cholesky(&mut precision.clone(), p, ALWAYS) {
                 return Err(Error::damaged(format!("`{prefix}precisions`")));
             }
             components.push(Component {

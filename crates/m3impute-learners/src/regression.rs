@@ -43,16 +43,19 @@ pub struct RegressionLearner {
 }
 
 impl Learner for RegressionLearner {
-    fn fit(&self, task: &Task<'_>, _: &Run, _: Stream<'_>) -> Result<Option<Box<dyn FittedLearner>>> {
+    fn fit(&self, task: &Task<'_>, run: &Run, _: Stream<'_>) -> Result<Option<Box<dyn FittedLearner>>> {
+        let go_on = || run.goes_on();
         let design = DesignMatrix::new(task.frame, task.rows, task.feature, self.scaling);
         let Response::Levels(levels) = *task.response else {
             let points = design.points_f64(task.frame.x(), task.rows);
             let y: Vec<f64> = task.truths().into_iter().map(f64::from).collect();
             let linear = match self.numbers {
-                OfNumbers::Lad => Linear::fit(&points, &y, true),
-                OfNumbers::Ridge(penalty) => penalised(&points, &y, penalty),
+                OfNumbers::Lad => Linear::fit(&points, &y, true, &go_on),
+                OfNumbers::Ridge(penalty) => penalised(&points, &y, penalty, &go_on),
             };
-            return Ok(Some(Box::new(LinearModel { design, linear, response: task.response.clone() })));
+            run.check()?;
+            let model = |linear| Box::new(LinearModel { design, linear, response: task.response.clone() });
+            return Ok(linear.map(|linear| model(linear) as Box<dyn FittedLearner>));
         };
         if self.levels == OfLevels::None {
             return Ok(None);
@@ -60,7 +63,11 @@ impl Learner for RegressionLearner {
         let rows = with_intercepts(&design, task.frame.x(), task.rows);
         let classes: Vec<u32> = task.rows.iter().map(|&i| task.class(task.truth(i))).collect();
         let mut softmax = Softmax::flat(design.width() + 1, levels);
-        softmax.improve(&rows, &classes, SOFTMAX.0, SOFTMAX.1);
+        let improved = softmax.improve(&rows, &classes, SOFTMAX.0, SOFTMAX.1, &go_on);
+        run.check()?;
+        if improved.is_none() {
+            return Ok(None);
+        }
         let mut factors = vec![1.0; levels];
         if self.levels == OfLevels::Balanced {
             let mut counts = vec![1.0; levels];

@@ -5,7 +5,7 @@
 //!
 //! Notation: `n` rows, `p` predictors, `c` levels.
 
-use crate::linalg::{cholesky, cross, gram, product, solve_cholesky};
+use crate::linalg::{GoOn, cholesky, cross, gram, product, solve_cholesky};
 
 /// Softmax regression: the weights of each predictor for each level.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,29 +23,30 @@ impl Softmax {
     }
 
     /// Moves the weights towards those most likely for these rows: `x` is `[n, p]` and has a column of ones where an
-    /// intercept is wanted; `level` says what each row is. At most `steps` steps, fewer once the likelihood settles.
+    /// intercept is wanted; `level` says what each row is. At most `steps` steps, fewer once the likelihood settles. None
+    /// where it was told to stop before.
     ///
     /// ```
-    /// use m3impute_learners::softmax::Softmax;
+    /// use m3impute_learners::{linalg::ALWAYS, softmax::Softmax};
     /// let mut model = Softmax::flat(2, 2);
-    /// model.improve(&[-1.0, 1.0, 1.0, 1.0], &[0, 1], 0.1, 50);
+    /// model.improve(&[-1.0, 1.0, 1.0, 1.0], &[0, 1], 0.1, 50, ALWAYS);
     /// let chances = model.chances(&[3.0, 1.0]);
     /// assert!(chances[1] > 0.9);
     /// ```
-    pub fn improve(&mut self, x: &[f64], level: &[u32], penalty: f64, steps: usize) {
+    pub fn improve(&mut self, x: &[f64], level: &[u32], penalty: f64, steps: usize, go_on: GoOn<'_>) -> Option<()> {
         let c = self.levels;
         let p = self.weights.len() / c.max(1);
         if level.is_empty() || c < 2 || p == 0 {
-            return;
+            return Some(());
         }
-        let mut curvature = gram(x, p); // [p, p]
+        let mut curvature = gram(x, p, go_on)?; // [p, p]
         curvature.iter_mut().for_each(|v| *v *= 0.5);
         for f in 0..p {
             // A predictor that is always 0 has no curvature of its own.
             curvature[f * p + f] += penalty.max(1e-9);
         }
-        if !cholesky(&mut curvature, p) {
-            return;
+        if !cholesky(&mut curvature, p, go_on) {
+            return go_on().then_some(());
         }
         let mut previous = self.weights.clone();
         let mut momentum = 1.0_f64;
@@ -54,7 +55,7 @@ impl Softmax {
             let next = (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt()) / 2.0;
             let push = (momentum - 1.0) / next;
             let ahead: Vec<f64> = self.weights.iter().zip(&previous).map(|(w, v)| w + push * (w - v)).collect();
-            let (new_loss, slope) = slope(x, level, &ahead, c, penalty);
+            let (new_loss, slope) = slope(x, level, &ahead, c, penalty, go_on)?;
             if new_loss > loss {
                 momentum = 1.0; // the momentum led uphill
                 previous.clone_from(&self.weights);
@@ -74,6 +75,7 @@ impl Softmax {
                 break;
             }
         }
+        Some(())
     }
 
     /// The chance of each level for one row.
@@ -97,28 +99,36 @@ pub fn softmax(scores: &mut [f64]) -> f64 {
 }
 
 /// The penalised negative log-likelihood, and its slope, `[p, c]`.
-fn slope(x: &[f64], level: &[u32], weights: &[f64], c: usize, penalty: f64) -> (f64, Vec<f64>) {
+fn slope(
+    x: &[f64],
+    level: &[u32],
+    weights: &[f64],
+    c: usize,
+    penalty: f64,
+    go_on: GoOn<'_>,
+) -> Option<(f64, Vec<f64>)> {
     let p = weights.len() / c;
-    let mut rest = product(x, weights, p, c); // [n, c]: scores, then chances less what is
+    let mut rest = product(x, weights, p, c, go_on)?; // [n, c]: scores, then chances less what is
     let mut loss = 0.5 * penalty * weights.iter().map(|w| w * w).sum::<f64>();
     for (scores, &l) in rest.chunks_exact_mut(c).zip(level) {
         let own = scores[l as usize];
         loss += softmax(scores) - own;
         scores[l as usize] -= 1.0;
     }
-    let mut slope = cross(x, p, &rest, c); // [p, c]
+    let mut slope = cross(x, p, &rest, c, go_on)?; // [p, c]
     slope.iter_mut().zip(weights).for_each(|(s, w)| *s += penalty * w);
-    (loss, slope)
+    Some((loss, slope))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::ALWAYS;
 
     #[test]
     fn an_intercept_alone_learns_the_shares() {
         let mut model = Softmax::flat(1, 2);
-        model.improve(&[1.0; 4], &[0, 1, 1, 1], 1e-9, 500);
+        model.improve(&[1.0; 4], &[0, 1, 1, 1], 1e-9, 500, ALWAYS);
         assert!((model.chances(&[1.0])[1] - 0.75).abs() < 1e-2, "{:?}", model.chances(&[1.0]));
     }
 
@@ -128,7 +138,7 @@ mod tests {
         let x: Vec<f64> = values.iter().flat_map(|&v| [v, v * v, 1.0]).collect();
         let level = [0, 0, 1, 1, 2, 2];
         let mut model = Softmax::flat(3, 3);
-        model.improve(&x, &level, 0.01, 200);
+        model.improve(&x, &level, 0.01, 200, ALWAYS);
         for (row, &l) in x.chunks_exact(3).zip(&level) {
             let chances = model.chances(row);
             assert!(chances[l as usize] > 0.6, "{chances:?}");
@@ -138,7 +148,7 @@ mod tests {
     #[test]
     fn rows_that_say_nothing_change_nothing() {
         let mut model = Softmax::flat(2, 3);
-        model.improve(&[], &[], 1.0, 10);
+        model.improve(&[], &[], 1.0, 10, ALWAYS);
         assert_eq!(model, Softmax::flat(2, 3));
     }
 }

@@ -403,8 +403,10 @@ impl Fitting<'_> {
             let is_own = |c: &Candidate| matches!(c, Candidate::Row { member, .. } if *member == k);
             let mut weights = ensembles.iter().flat_map(|e| e.weights.iter().zip(&all));
             let Some(needed) = member.needs().and_then(|name| self.members.row(name)) else { continue };
-            if let Some(other) =
-                self.rows[needed].all.as_deref().filter(|_| weights.any(|(w, c)| *w > 0.0 && is_own(c)))
+            if let Some(other) = self.rows[needed]
+                .all
+                .as_deref()
+                .filter(|_| !run.is_spent() && weights.any(|(w, c)| *w > 0.0 && is_own(c)))
             {
                 let needed = self.predict_classes(other, self.grid)?;
                 let whole = Fold::all(self.grid.clone());

@@ -84,6 +84,7 @@ checks! {
     fitted::{
         what_is_inductive_can_be_fitted,
         transform_keeps_the_contract,
+        an_extreme_row_does_not_fail_the_others,
         row_order_does_not_matter,
         batch_size_does_not_matter,
         threads_do_not_matter_to_transform,

@@ -82,6 +82,7 @@ impl Trial {
 /// # Errors
 /// When the run is cancelled.
 pub fn search(problem: Problem<'_>, run: &Run) -> Result<Found> {
+    let run = &run.part(SEARCH_SHARE);
     let Problem { params, data, columns, responses, open } = problem;
     let w = columns.len();
     let mut found = Found {
@@ -101,7 +102,6 @@ pub fn search(problem: Problem<'_>, run: &Run) -> Result<Found> {
     }
     let mut chains: Vec<Chain> = (0..params.folds_for(data.rows)).map(|k| Chain::new(data, columns, k, run)).collect();
     let mut kept: Vec<Vec<&'static Candidate>> = vec![candidates; w];
-    let reserved = run.time_left().map(|t| t.mul_f64(1.0 - SEARCH_SHARE));
     let mut before: Option<(f64, Found)> = None;
     let most = if open.len() > 1 { params.sweeps } else { 1 };
     for sweep in 0..most {
@@ -111,11 +111,8 @@ pub fn search(problem: Problem<'_>, run: &Run) -> Result<Found> {
             run.report("search", (sweep * searched.len() + at) as u64, (most * searched.len()) as u64, "");
             run.check()?;
             let index = (sweep * w + f) as u64 * 64;
-            let mut trials = if run.is_down_to(reserved) {
-                None
-            } else {
-                trials(&chains, &kept[f], f, &responses[f], params, run, index)?
-            };
+            let mut trials =
+                if run.is_spent() { None } else { trials(&chains, &kept[f], f, &responses[f], params, run, index)? };
             let Some(trials) = &mut trials else {
                 let left = searched.len() - at;
                 if sweep == 0 {

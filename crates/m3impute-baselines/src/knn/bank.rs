@@ -6,6 +6,7 @@
 //!
 //! Notation: `n` rows of the bank, `w` features, `q` queries.
 
+use m3impute_learners::linalg::GoOn;
 use rayon::prelude::*;
 
 /// The rows of a chunk.
@@ -67,13 +68,19 @@ impl Bank {
 
     /// For each query row and each of its wanted features: the `k` nearest donors that have the feature, nearest first,
     /// and all others that are as near as the last of them. Rows without a feature in common are no donors. `rows` is
-    /// `[q, w]`, NaN where missing.
-    pub fn nearest(&self, rows: &[f64], wanted: &[Vec<usize>], k: usize) -> Vec<Vec<Vec<Donor>>> {
+    /// `[q, w]`, NaN where missing. None where it was told to stop.
+    pub fn nearest(
+        &self,
+        rows: &[f64],
+        wanted: &[Vec<usize>],
+        k: usize,
+        go_on: GoOn<'_>,
+    ) -> Option<Vec<Vec<Vec<Donor>>>> {
         let w = self.weights.len();
         let tiles = rows.par_chunks(TILE * w).zip(wanted.par_chunks(TILE));
-        let found: Vec<Vec<Vec<Vec<Donor>>>> =
-            tiles.map(|(rows, wanted)| self.nearest_of_tile(rows, wanted, k)).collect();
-        found.into_iter().flatten().collect()
+        let found: Option<Vec<Vec<Vec<Vec<Donor>>>>> =
+            tiles.map(|(rows, wanted)| go_on().then(|| self.nearest_of_tile(rows, wanted, k))).collect();
+        Some(found?.into_iter().flatten().collect())
     }
 
     fn nearest_of_tile(&self, rows: &[f64], wanted: &[Vec<usize>], k: usize) -> Vec<Vec<Vec<Donor>>> {
@@ -213,6 +220,7 @@ pub(super) fn variance(values: impl Iterator<Item = f64> + Clone) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use m3impute_learners::linalg::ALWAYS;
 
     const NAN: f64 = f64::NAN;
 
@@ -224,14 +232,14 @@ mod tests {
     fn the_nearest_rows_that_have_the_feature_are_found_in_order() {
         let x = vec![0.0, 1.0, 3.0, 2.0, 1.0, NAN, 9.0, 4.0]; // [4, 2]
         let bank = Bank::new(x, vec![1.0; 2], 0.0);
-        let found = bank.nearest(&[1.0, NAN], &[vec![1]], 2);
+        let found = bank.nearest(&[1.0, NAN], &[vec![1]], 2, ALWAYS).unwrap();
         assert_eq!(found[0][0], [Donor { distance: 1.0, row: 0 }, Donor { distance: 4.0, row: 1 }]);
     }
 
     #[test]
     fn rows_without_a_common_feature_are_no_donors() {
         let bank = Bank::new(vec![NAN, 1.0, 2.0, 5.0], vec![1.0; 2], 0.0);
-        assert_eq!(rows_of(&bank.nearest(&[0.0, NAN], &[vec![1]], 5)[0][0]), [1]);
+        assert_eq!(rows_of(&bank.nearest(&[0.0, NAN], &[vec![1]], 5, ALWAYS).unwrap()[0][0]), [1]);
     }
 
     #[test]
@@ -239,12 +247,19 @@ mod tests {
         // Row 0 agrees in the one feature it shares; row 1 differs a little in two.
         let x = vec![0.0, NAN, 5.0, 0.1, 0.1, 5.0];
         let query = [0.0, 0.0, NAN];
-        let nearest =
-            |shrink| rows_of(&Bank::new(x.clone(), vec![1.0, 1.0, 0.0], shrink).nearest(&query, &[vec![2]], 1)[0][0]);
+        let nearest = |shrink| {
+            rows_of(
+                &Bank::new(x.clone(), vec![1.0, 1.0, 0.0], shrink).nearest(&query, &[vec![2]], 1, ALWAYS).unwrap()[0]
+                    [0],
+            )
+        };
         assert_eq!(nearest(0.0), [0]);
         let mut far = x.clone();
         far.extend([9.0, 9.0, 5.0, -9.0, -9.0, 5.0]); // rows that differ much, so that agreement means something
-        assert_eq!(rows_of(&Bank::new(far, vec![1.0, 1.0, 0.0], 1.0).nearest(&query, &[vec![2]], 1)[0][0]), [1]);
+        assert_eq!(
+            rows_of(&Bank::new(far, vec![1.0, 1.0, 0.0], 1.0).nearest(&query, &[vec![2]], 1, ALWAYS).unwrap()[0][0]),
+            [1]
+        );
     }
 
     #[test]
@@ -258,6 +273,6 @@ mod tests {
             .map(|row| Donor { distance: bank.distance(&query, row), row })
             .collect();
         plain.sort_by(|a, b| a.distance.total_cmp(&b.distance).then(a.row.cmp(&b.row)));
-        assert_eq!(bank.nearest(&query, &[vec![1]], 9)[0][0], plain[..9]);
+        assert_eq!(bank.nearest(&query, &[vec![1]], 9, ALWAYS).unwrap()[0][0], plain[..9]);
     }
 }

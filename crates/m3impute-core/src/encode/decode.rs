@@ -2,7 +2,7 @@
 
 use super::{Encoded, Encoder, Feature, Finish, Meaning};
 use crate::distributions::{ColumnDistributions, Distributions, PredictiveDistributions};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::imputer::Fallback;
 use crate::schema::{ColumnSpec, Kind};
 use crate::table::Table;
@@ -12,10 +12,11 @@ use std::ops::Range;
 impl Encoder {
     /// Writes filled numbers into the missing cells of a table, and lists cells filled in another way or left missing.
     ///
-    /// A missing cell for which `filled` holds `NaN` gets the column's median or most frequent level, and is listed.
+    /// A missing cell for which `filled` holds no finite number gets the column's median or most frequent level, and is
+    /// listed.
     ///
     /// # Errors
-    /// When a filled number is infinite.
+    /// When a column that the encoder knows is not there, or is of another type.
     pub fn decode(
         &self,
         table: &Table,
@@ -68,9 +69,6 @@ impl Encoder {
                 // A constant column has no feature: its baseline is its value.
                 without_prediction += usize::from(predicted.is_none() && !features.is_empty());
                 let value = predicted.unwrap_or(baseline);
-                if !value.is_finite() {
-                    return Err(Error::NotFinite { method, place: format!("column `{}`, row {}", spec.name, i + 1) });
-                }
                 let value = self.baselines[column].finish(spec, value, finish);
                 match places.get(value as usize) {
                     _ if !spec.kind.has_levels() => out.fill(i, *j, value),
@@ -172,10 +170,11 @@ impl Encoder {
         }
     }
 
-    /// The value that a row's features encode; none without a feature, or where the method left them `NaN`.
+    /// The value that a row's features encode; none without a feature, or where the method left them `NaN` or, for a row of
+    /// extreme numbers, infinite: one such row must not fail a whole file.
     fn value_of(&self, features: Range<usize>, row: &[f64]) -> Option<f64> {
         let value = |f: usize| (f, self.raw(f, row[f]));
-        let predicted = features.map(value).filter(|(_, value)| !value.is_nan());
+        let predicted = features.map(value).filter(|(_, value)| value.is_finite());
         // The first of the largest: a number has one feature, of flags the most probable level is taken.
         let (f, value) = predicted.reduce(|a, b| if b.1 > a.1 { b } else { a })?;
         Some(match self.features[f].meaning {

@@ -12,12 +12,18 @@ use m3impute_learners::Response;
 use m3impute_nn::{Matrix, Params, Tape, alone};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Cells, observed or not, of the rows that are predicted at a time.
 const CELLS: usize = 4096;
 /// Cells, observed or not, of the rows whose held-out cells decide about early stopping.
 const VALIDATION_CELLS: usize = 64 * 1024;
+/// Steps of training between two looks at the clock.
+const CHUNK: usize = 5;
+/// What predicting a row costs, in units of learning from it.
+const PREDICTING_COST: f64 = 0.4;
+/// The share of a limited time that pairwise predictors may take.
+const PAIRWISE_SHARE: f64 = 0.2;
 /// The weight of the log loss of a level beside the absolute error of a number.
 const LEVEL_ERROR: f64 = 0.1;
 
@@ -90,7 +96,8 @@ struct TrainingRun<'a> {
 }
 
 /// Trains a network on each fold, a table and which of its cells are held out, until the error on those no longer
-/// falls, or no more than `reserve` is left of the time limit.
+/// falls, or no more is left of the time limit than `reserve` and what predicting the table will take. There are no
+/// networks where the time is too short for that.
 ///
 /// # Errors
 /// When the run is cancelled, or a loss is not finite.
@@ -101,8 +108,11 @@ pub fn train(
     reserve: Option<Duration>,
     run: &Run,
 ) -> Result<(Vec<TrainedNetwork>, Vec<String>)> {
-    let of_fold = |(grid, _): &(&Grid, &[bool])| Pairwise::of(grid, columns, |at| grid.observed[at], run);
-    let pairwise = folds.iter().map(of_fold).collect::<Result<Vec<_>>>()?;
+    let kept = run.time_left().map(|left| left.mul_f64(1.0 - PAIRWISE_SHARE));
+    let go_on = || !run.cancel().is_cancelled() && !run.is_down_to(kept);
+    let pairwise: Vec<Pairwise> =
+        run.install(|| folds.iter().map(|(grid, _)| Pairwise::of(grid, columns, &go_on)).collect());
+    run.check()?;
     let mut runs: Vec<TrainingRun<'_>> = Vec::new();
     for (k, &(grid, held)) in folds.iter().enumerate() {
         run.check()?;
@@ -119,14 +129,16 @@ pub fn train(
     }
     let mut notes = Vec::new();
     let every = (training.steps / 24).max(10);
-    let chunk = 5;
     let mut step = 0;
+    let mut pace = Pace::new(folds, training.rows, reserve);
     while step < training.steps && runs.iter().any(|p| !p.done) {
         run.check()?;
-        if run.is_down_to(reserve) {
+        if run.is_down_to(pace.kept()) {
             notes.push(format!("time limit reached at step {step} of {}", training.steps));
             break;
         }
+        // The first steps tell how long the others will take.
+        let chunk = if step == 0 && reserve.is_some() { 1 } else { CHUNK };
         let to = (step + chunk).min(training.steps);
         let evaluate = to / every > step / every || to == training.steps;
         let shared: &Run = run;
@@ -134,10 +146,11 @@ pub fn train(
             runs.par_iter_mut()
                 .enumerate()
                 .filter(|(_, p)| !p.done)
-                .map(|(k, one)| alone(|| one.advance(k, step..to, evaluate.then_some(columns), shared)))
+                .map(|(k, one)| alone(|| one.advance(k, step..to, evaluate.then_some(columns), pace.kept(), shared)))
                 .collect()
         });
         advanced?;
+        pace.took((to - step) * runs.iter().filter(|p| !p.done).count());
         step = to;
         for one in runs.iter_mut().filter(|p| evaluate && !p.done) {
             one.done = step - one.at > (training.steps / 3).max(100);
@@ -146,6 +159,9 @@ pub fn train(
             let error = runs.iter().map(|p| p.best.0).sum::<f64>() / runs.len() as f64;
             run.report("training", step as u64, training.steps as u64, format!("held-out error {error:.4}"));
         }
+    }
+    if pace.is_hopeless(run) {
+        return Ok((Vec::new(), vec!["the time limit did not allow for networks".to_owned()]));
     }
     let nets = runs
         .into_iter()
@@ -158,17 +174,62 @@ pub fn train(
     Ok((nets, notes))
 }
 
+/// How fast training goes, and so how much of a limited time predicting will take.
+struct Pace {
+    started: Instant,
+    /// Rows that a step looks at.
+    rows: usize,
+    /// Steps of all networks so far.
+    steps: usize,
+    /// Rows that all networks together will have to predict.
+    predicted: usize,
+    reserve: Option<Duration>,
+}
+
+impl Pace {
+    fn new(folds: &[(&Grid, &[bool])], rows: usize, reserve: Option<Duration>) -> Pace {
+        // Held-out cells are predicted by one network, missing ones by all.
+        let predicted = folds.iter().map(|(grid, _)| 2 * grid.n).sum();
+        Pace { started: Instant::now(), rows, steps: 0, predicted, reserve }
+    }
+
+    fn took(&mut self, steps: usize) {
+        self.steps += steps;
+    }
+
+    /// The time that predicting will take, about.
+    fn predicting(&self) -> Duration {
+        let row = self.started.elapsed().div_f64((self.steps * self.rows).max(1) as f64);
+        row.mul_f64(PREDICTING_COST * self.predicted as f64)
+    }
+
+    /// What has to be left of a limited time when training stops.
+    fn kept(&self) -> Option<Duration> {
+        self.reserve.map(|reserve| if self.steps == 0 { reserve } else { reserve.max(self.predicting()) })
+    }
+
+    /// Whether the time left is far too short for predicting.
+    fn is_hopeless(&self, run: &Run) -> bool {
+        self.steps == 0 && self.reserve.is_some() || run.is_down_to(self.reserve.map(|_| self.predicting() / 2))
+    }
+}
+
 impl TrainingRun<'_> {
     fn advance(
         &mut self,
         k: usize,
         steps: std::ops::Range<usize>,
         evaluate: Option<&[ColumnInput]>,
+        kept: Option<Duration>,
         run: &Run,
     ) -> Result<()> {
         let last = steps.end;
-        for step in steps {
+        for (done, step) in steps.enumerate() {
             run.check()?;
+            // The first step is taken: it is measured.
+            if done > 0 && run.is_down_to(kept) {
+                return Ok(());
+            }
             let stream = ((k as u64) << 40) | step as u64;
             self.trainer.step(run.rng("training", stream))?;
         }
@@ -181,6 +242,9 @@ impl TrainingRun<'_> {
         let mut tape = Tape::inference();
         for from in (0..grid.n).step_by(rows) {
             run.check()?;
+            if run.is_down_to(kept) {
+                return Ok(());
+            }
             let part = from..(from + rows).min(grid.n);
             let predicted =
                 predict_rows(&mut tape, &[(network, &params, pairwise)], columns, grid, part.clone(), &self.validation);

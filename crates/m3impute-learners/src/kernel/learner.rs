@@ -25,8 +25,11 @@ impl Learner for KernelLearner {
         let landmarks = sample_rows(some.len(), self.landmarks, &mut run.rng("kernel landmarks", stream.index));
         let rows: Vec<u32> = some.iter().map(|&k| task.rows[k as usize]).collect();
         let y: Vec<f64> = rows.iter().map(|&i| f64::from(task.truth(i))).collect();
-        let kernel = KernelRegression::fit(&design.points_f64(task.frame.x(), &rows), &y, &landmarks);
-        Ok(Some(Box::new(KernelModel { design, kernel, response: task.response.clone() })))
+        let points = design.points_f64(task.frame.x(), &rows);
+        let kernel = KernelRegression::fit(&points, &y, &landmarks, &|| run.goes_on());
+        run.check()?;
+        let model = |kernel| Box::new(KernelModel { design, kernel, response: task.response.clone() });
+        Ok(kernel.map(|kernel| model(kernel) as Box<dyn FittedLearner>))
     }
 }
 

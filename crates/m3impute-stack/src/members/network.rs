@@ -70,7 +70,8 @@ impl RowMember for Network {
         let networks: Vec<Arc<TrainedNetwork>> = networks.into_iter().map(Arc::new).collect();
         let fitted = |networks: &[Arc<TrainedNetwork>]| -> Option<Box<dyn FittedRowMember>> {
             let (shape, inputs) = (budget.training.shape, inputs.clone());
-            Some(Box::new(FittedNetworks { shape, inputs, networks: networks.to_vec() }))
+            let networks = networks.to_vec();
+            (!networks.is_empty()).then(|| Box::new(FittedNetworks { shape, inputs, networks }) as _)
         };
         Ok(FittedFolds { models: networks.chunks(1).map(fitted).collect(), bagged: fitted(&networks), notes })
     }

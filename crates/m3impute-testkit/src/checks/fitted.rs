@@ -25,6 +25,21 @@ pub fn transform_keeps_the_contract(spec: &'static MethodSpec) {
     ensure!(none.table.rows() == 0, spec, "no rows become {}", none.table.rows());
 }
 
+/// A row of numbers as large as there are is filled somehow, and the other rows as without it.
+pub fn an_extreme_row_does_not_fail_the_others(spec: &'static MethodSpec) {
+    let Some(fitted) = fit(spec, &tables::mixed(ROWS, 68)) else { return };
+    let mut rows = tables::mixed(9, 69);
+    let others = [0, 1, 2, 3, 5, 6, 7, 8];
+    let alone = transform(spec, fitted.as_ref(), &rows.select_rows(&others)).table;
+    for value in [f64::MAX, -1e308, 1e200, f64::from_bits(1)] {
+        rows.hide(4, 2);
+        [0, 1, 6].into_iter().for_each(|j| rows.fill(4, j, value));
+        let filled = transform(spec, fitted.as_ref(), &rows).table;
+        check_complete(spec, &filled, &format!("beside a row of {value:e}"));
+        check_same(spec, &alone, &filled.select_rows(&others), &format!("beside a row of {value:e}"));
+    }
+}
+
 /// Rows in reverse order are filled with the same values.
 pub fn row_order_does_not_matter(spec: &'static MethodSpec) {
     let Some(fitted) = fit(spec, &tables::mixed(ROWS, 43)) else { return };
