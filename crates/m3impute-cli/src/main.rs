@@ -26,7 +26,8 @@ fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let verbosity = terminal::Verbosity::of(cli.verbosity);
     let cancel = cancel_on_signal();
-    let outcome = match &cli.verb {
+    memory::limit_to_machine();
+    let outcome = failure::guarded(|| match &cli.verb {
         args::Verb::Impute(args) => verbs::impute::impute(args, &verbosity, &cancel),
         args::Verb::Fit(args) => verbs::fit::fit(args, &verbosity, &cancel),
         args::Verb::Transform(args) => verbs::transform::transform(args, &verbosity, &cancel),
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
         args::Verb::Bench(args::BenchVerb::Paper(args)) => verbs::bench_paper::paper(args, &verbosity, &cancel),
         args::Verb::Completions(args) => verbs::shell::completions(args),
         args::Verb::Man(args) => verbs::shell::man(args),
-    };
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => ExitCode::from(failure.report(&verbosity)),

@@ -11,11 +11,14 @@ use crate::schema::{ColumnSpec, Kind, Schema};
 use crate::table::{Table, Values};
 use crate::validation::{ColumnScore, Measure, ValidationScore};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A category with more levels than this gets flags for its most frequent ones only.
 pub const MAX_FLAGS: usize = 64;
+
+/// Scaled numbers beyond this are no use to a method: their squares are not finite in 32-bit floats.
+const FARTHEST: f64 = 1e18;
 
 /// How a column with levels is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,6 +226,7 @@ impl Encoder {
         let mut x = vec![f64::NAN; n * w]; // [n, w]
         let mut observed = vec![false; n * w]; // [n, w]
         let map = self.matching(table)?;
+        let farthest = if self.encoding.scale == Scale::Raw { f64::MAX } else { FARTHEST };
         for (f, feature) in self.features.iter().enumerate() {
             let (j, codes) = &map[feature.column];
             for (i, cell) in x.iter_mut().skip(f).step_by(w).enumerate().take(n) {
@@ -238,8 +242,12 @@ impl Encoder {
                     Meaning::Flag(level) => f64::from(u8::from(value == f64::from(level))),
                     Meaning::Number | Meaning::Category(_) => value,
                 };
-                *cell = (value - feature.centre) / feature.scale;
-                observed[i * w + f] = true;
+                let value = (value - feature.centre) / feature.scale;
+                // A number that far from all that was learnt would only overflow: a method takes it as unknown.
+                if value.abs() <= farthest {
+                    *cell = value;
+                    observed[i * w + f] = true;
+                }
             }
         }
         Ok(Encoded { rows: n, features: self.features.clone().into(), x, observed })
@@ -261,6 +269,8 @@ impl Encoder {
         let mut out = table.clone();
         let mut fallbacks = Vec::new();
         let map = self.matching(table)?;
+        let mut of_column = vec![Vec::new(); self.schema.len()];
+        self.features.iter().enumerate().for_each(|(f, feature)| of_column[feature.column].push(f));
         for (column, (spec, known)) in self.schema.columns().iter().zip(&self.known).enumerate() {
             let (j, ref codes) = map[column];
             let holes: Vec<usize> = (0..table.rows()).filter(|&i| !table.observed().get(i, j)).collect();
@@ -283,14 +293,18 @@ impl Encoder {
                 fallbacks.push(listed);
                 continue;
             };
-            let features: Vec<usize> =
-                (0..self.features.len()).filter(|&f| self.features[f].column == column).collect();
+            let features = &of_column[column];
+            // Levels of the table may stand in another order than those that were learnt, or not be there.
+            let mut code_of = vec![None; spec.levels.len()];
+            for (at, code) in codes.iter().enumerate().filter(|(_, code)| !code.is_nan()) {
+                code_of[*code as usize].get_or_insert(at);
+            }
             let mut unanswered = 0;
             for i in holes {
                 let value = if features.is_empty() {
                     typical // a constant column
                 } else {
-                    self.value_of(&features, filled.row(i)).unwrap_or_else(|| {
+                    self.value_of(features, filled.row(i)).unwrap_or_else(|| {
                         unanswered += 1;
                         typical
                     })
@@ -299,8 +313,7 @@ impl Encoder {
                     return Err(Error::NotFinite { method, place: format!("column `{}`, row {}", spec.name, i + 1) });
                 }
                 let value = known.finish(spec, value, finish);
-                // Levels of the table may stand in another order than those that were learnt, or not be there.
-                match codes.iter().position(|&c| c == value) {
+                match code_of.get(value as usize).copied().flatten() {
                     _ if !spec.kind.has_levels() => out.fill(i, j, value),
                     Some(code) => out.fill(i, j, code as f64),
                     None => out.fill_with_level(i, j, &spec.levels[value as usize]),
@@ -447,6 +460,8 @@ impl Encoder {
     /// (`NaN` for a level that was never seen).
     fn matching(&self, table: &Table) -> Result<Vec<(usize, Vec<f64>)>> {
         let same = table.schema() == &self.schema;
+        let names = table.schema().columns().iter().map(|c| c.name.as_str());
+        let places: HashMap<&str, usize> = if same { HashMap::new() } else { names.zip(0..).collect() };
         self.schema
             .columns()
             .iter()
@@ -455,10 +470,8 @@ impl Encoder {
                 if same {
                     return Ok((column, (0..spec.levels.len()).map(|c| c as f64).collect()));
                 }
-                let j = table
-                    .schema()
-                    .position(&spec.name)
-                    .ok_or_else(|| Error::ColumnNotThere { column: spec.name.clone(), kind: spec.kind })?;
+                let place = places.get(spec.name.as_str()).copied();
+                let j = place.ok_or_else(|| Error::ColumnNotThere { column: spec.name.clone(), kind: spec.kind })?;
                 let other = &table.schema().columns()[j];
                 let agrees = other.kind.is_number() == spec.kind.is_number()
                     && other.kind.has_levels() == spec.kind.has_levels();
@@ -469,7 +482,8 @@ impl Encoder {
                         got: other.kind.to_string(),
                     });
                 }
-                let code = |level: &String| spec.levels.iter().position(|l| l == level).map_or(f64::NAN, |c| c as f64);
+                let known: HashMap<&str, usize> = spec.levels.iter().map(String::as_str).zip(0..).collect();
+                let code = |level: &String| known.get(level.as_str()).map_or(f64::NAN, |&c| c as f64);
                 Ok((j, other.levels.iter().map(code).collect()))
             })
             .collect()
@@ -496,7 +510,11 @@ impl Encoder {
                 Meaning::Flag(level) => (level as usize) < spec.levels.len(),
                 Meaning::Category(levels) => levels as usize == spec.levels.len(),
             };
-            if !level_fits || !feature.centre.is_finite() || !feature.scale.is_finite() || feature.scale == 0.0 {
+            // A scale that is not a normal number makes infinities of all that it divides.
+            let scales = feature.centre.is_finite() && feature.scale.is_normal();
+            let known = self.known[feature.column].typical.is_some() && spec.is_used();
+            let has_a_level = !spec.kind.has_levels() || !spec.levels.is_empty();
+            if !level_fits || !scales || !known || !has_a_level {
                 return damaged(format!("the feature of column `{}`", spec.name));
             }
             // Either one feature, or flags.
@@ -593,8 +611,9 @@ fn features_of(column: usize, spec: &ColumnSpec, values: &[f64], encoding: Encod
             Scale::MinMax | Scale::Unit => (low, high - low),
             Scale::Standard => mean_and_deviation(values),
         };
-        // A single value becomes 0.
-        Feature { column, meaning: Meaning::Number, centre, scale: if scale > 0.0 { scale } else { 1.0 } }
+        // A single value becomes 0, and so do values that differ by less than can be divided by.
+        let scale = if scale > 0.0 && !scale.is_subnormal() { scale } else { 1.0 };
+        Feature { column, meaning: Meaning::Number, centre, scale }
     };
     match (spec.kind, encoding.layout) {
         (Kind::Categorical | Kind::Boolean, Layout::Codes) => {
@@ -645,7 +664,12 @@ pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 }
+    if sorted.len() % 2 == 1 {
+        return sorted[half];
+    }
+    let (low, high) = (sorted[half - 1], sorted[half]);
+    let mean = (low + high) / 2.0;
+    if mean.is_finite() { mean } else { low / 2.0 + high / 2.0 }
 }
 
 /// The most frequent code; the smallest of several.
@@ -755,7 +779,11 @@ mod tests {
     fn what_a_file_cannot_know_of_a_column_is_refused() {
         let encoder = Encoder::fit(&mixed(), FLAGS).unwrap();
         assert!(encoder.validate().is_ok());
-        let damages: [fn(&mut Encoder); 5] = [
+        let damages: [fn(&mut Encoder); 9] = [
+            |e| e.features[0].scale = 1e-320,
+            |e| e.features[0].scale = 0.0,
+            |e| e.known[0].typical = None,
+            |e| e.schema.column_mut(0).role = crate::schema::Role::Ignore,
             |e| (e.known[0].low, e.known[0].high) = (2.0, 1.0),
             |e| e.known[1].typical = Some(3.0),
             |e| e.schema.column_mut(0).bounds = Some(Bounds { low: 2.0, high: 1.0 }),
@@ -776,6 +804,25 @@ mod tests {
         let standard = Encoding { scale: Scale::Standard, ..FLAGS };
         assert!(matches!(Encoder::fit(&table, standard), Err(Error::Extreme { column }) if column == "x"));
         assert!(Encoder::fit(&table, FLAGS).is_ok());
+    }
+
+    #[test]
+    fn a_number_too_far_from_what_was_learnt_is_unknown_to_a_method() {
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let of = |values: Vec<Option<f64>>| Table::new(schema.clone(), vec![Column::numbers(values)]).unwrap();
+        let encoder = Encoder::fit(&of(vec![Some(1.0), Some(3.0), None]), FLAGS).unwrap();
+        let encoded = encoder.encode(&of(vec![Some(1e308), Some(2.0)])).unwrap();
+        assert_eq!(encoded.observed, [false, true]);
+        assert!(encoded.x[0].is_nan() && encoded.x[1] == 0.5);
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_numbers_have_a_median_and_a_scale() {
+        assert_eq!(median(&[1e308, 1.5e308]), 1.25e308);
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let table = Table::new(schema, vec![Column::numbers([Some(5e-324), Some(1e-320), None])]).unwrap();
+        let encoder = Encoder::fit(&table, FLAGS).unwrap();
+        assert!(encoder.validate().is_ok() && encoder.features()[0].scale == 1.0);
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub enum Hint {
     NoHeader,
     /// The disk is full.
     FreeSpace,
+    /// More memory can be allowed.
+    AllowMemory,
     /// The fault is ours.
     ReportBug,
 }
@@ -125,6 +127,8 @@ pub enum Setting<'a> {
     },
     /// A text file has no header.
     NoHeader,
+    /// The most memory that reading a file may take, whatever it is set to.
+    MaxMemory,
     /// The format of a file.
     Format {
         /// Its name.
@@ -198,6 +202,7 @@ impl Hint {
             Hint::WriteTyped => "write parquet or arrow instead".to_owned(),
             Hint::NoHeader => format!("if the first line is a row, say so with {}", set(Setting::NoHeader)?),
             Hint::FreeSpace => "free some space; nothing was changed".to_owned(),
+            Hint::AllowMemory => format!("if the file is to be trusted, allow more with {}", set(Setting::MaxMemory)?),
             Hint::ReportBug => "please report this with what led to it".to_owned(),
         };
         Some(text)

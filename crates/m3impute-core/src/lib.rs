@@ -17,6 +17,7 @@ mod run;
 mod sampler;
 mod schema;
 mod table;
+mod text;
 mod validation;
 
 pub use distributions::{Point, PredictiveDistributions};
@@ -37,4 +38,5 @@ pub use run::{Cancel, Observer, Progress, Run};
 pub use sampler::{RandomStream, sample_rows, shuffle_front, unit};
 pub use schema::{Bounds, ColumnSpec, Kind, Role, Schema};
 pub use table::{Column, MISSING_CODE, Observed, Table, Values};
+pub use text::escaped;
 pub use validation::{ColumnScore, Measure, SingleModel, ValidationScore};

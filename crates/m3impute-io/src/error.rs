@@ -1,6 +1,7 @@
 //! What can go wrong with a file, where, and what to do about it.
 
 use crate::encoding::Encoding;
+use crate::limit::in_units;
 use m3impute_core::{Category, Hint, Kind};
 use std::fmt;
 use std::io;
@@ -218,6 +219,16 @@ pub enum Error {
         /// What to do where the file looks like one of another format.
         hint: Option<Hint>,
     },
+    /// A file that would take more memory than it may.
+    #[error("`{file}` needs {} of memory, more than the {} that it may take", in_units(*needed), in_units(*limit))]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// What it would take at least, in bytes.
+        needed: u64,
+        /// What it may take, in bytes.
+        limit: u64,
+    },
     /// A column that the target format cannot hold.
     #[error("column `{column}` of type {got} cannot be written as {format}")]
     Unwritable {
@@ -292,7 +303,7 @@ impl Error {
                 io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Category::Data,
                 _ => Category::Resource,
             },
-            Error::Write { .. } | Error::Output(_) => Category::Resource,
+            Error::Write { .. } | Error::Output(_) | Error::TooLarge { .. } => Category::Resource,
             _ => Category::Data,
         }
     }
@@ -315,6 +326,7 @@ impl Error {
             }
             Error::Unwritable { .. } => Some(Hint::WriteTyped),
             Error::NoRows { .. } => Some(Hint::NoHeader),
+            Error::TooLarge { .. } => Some(Hint::AllowMemory),
             Error::Write { source, .. } | Error::Output(source) if source.kind() == io::ErrorKind::StorageFull => {
                 Some(Hint::FreeSpace)
             }

@@ -3,6 +3,19 @@
 use crate::error::{Error, Result};
 use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
 use m3impute_core::{ColumnSpec, Schema, nearest};
+use std::collections::HashMap;
+
+/// An error where two columns of a file have one name.
+pub(crate) fn check_names(file: &str, names: &[String]) -> Result<()> {
+    let mut seen = HashMap::with_capacity(names.len());
+    for (second, name) in names.iter().enumerate() {
+        if let Some(first) = seen.insert(name.as_str(), second) {
+            let (file, column) = (file.to_owned(), name.clone());
+            return Err(Error::DuplicateColumn { file, column, first: first + 1, second: second + 1 });
+        }
+    }
+    Ok(())
+}
 
 /// How new rows are read: as those of training, with what is asked for now.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +29,8 @@ impl AsInTraining<'_> {
     /// Which field of a file each column of the model is, by name. Columns that no method reads may be absent.
     pub(crate) fn fields(&self, file: &str, names: &[String]) -> Result<Vec<Option<usize>>> {
         self.options.check_names(file, names)?;
-        let find = |spec: &ColumnSpec| match names.iter().position(|n| *n == spec.name) {
+        let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+        let find = |spec: &ColumnSpec| match places.get(spec.name.as_str()).copied() {
             None if spec.is_used() => Err(Error::ColumnNotThere {
                 file: file.to_owned(),
                 column: spec.name.clone(),
@@ -41,8 +55,10 @@ impl AsInTraining<'_> {
 
     /// How each column is read.
     pub(crate) fn columns(&self) -> Vec<ColumnReading> {
+        let readings: HashMap<&str, &ColumnReading> =
+            self.training.columns.iter().rev().map(|column| (column.name.as_str(), column)).collect();
         let read = |spec: &ColumnSpec| {
-            let mut column = self.training.column(&spec.name).cloned().unwrap_or_default();
+            let mut column = readings.get(spec.name.as_str()).map_or_else(ColumnReading::default, |c| (*c).clone());
             column.name.clone_from(&spec.name);
             column.na.extend_from_slice(self.options.na_of(&spec.name));
             column

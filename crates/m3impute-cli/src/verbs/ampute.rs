@@ -10,7 +10,7 @@ use m3impute_io::Change;
 pub fn ampute(args: &AmputeArgs, verbosity: &Verbosity) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let target = Target::open(args.to.output.as_deref(), &input, false)?;
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
+    let document = table_io::read(&input, &args.read, None)?;
     table_io::say_findings(verbosity, document.findings());
     let run = Run::new(args.seed, 1)?;
     let holes = m3impute::missing::hide(document.table(), args.hide.mechanism, args.hide.rate, &run)?;

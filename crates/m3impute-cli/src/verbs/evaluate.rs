@@ -24,7 +24,7 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
     };
     let others = [("input", reports::path_of(&input)), ("list of observed cells", args.observed.as_deref())];
     let report = ReportFile::open(args.report.as_deref(), &others)?;
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
+    let document = table_io::read(&input, &args.read, None)?;
     table_io::say_findings(verbosity, document.findings());
     let (table, holes, aside) = holes(args, document.table().clone())?;
     aside.iter().for_each(|aside| verbosity.note(aside));

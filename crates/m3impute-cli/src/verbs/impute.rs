@@ -27,7 +27,7 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     let others = [("input", reports::path_of(&input)), ("output", args.to.output.as_deref())];
     let report = ReportFile::open(args.report.as_deref(), &others)?;
 
-    let document = m3impute_io::read(&input, &table_io::read_options(read, Some(fill)))?;
+    let document = table_io::read(&input, read, Some(fill))?;
     let table = document.table();
     say_missing(&input.name(), table, verbosity);
     table_io::say_findings(verbosity, document.findings());
