@@ -97,7 +97,9 @@ pub fn model(bytes: &[u8]) {
 
 fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Option<Document> {
     let input = Input::Bytes { name: name.to_owned(), bytes: bytes.to_vec() };
-    POOL.install(|| m3impute_io::read(&input, options)).ok()
+    // Far less than the runner allows: a file that takes more than it may ends the process. Little, so that it is quick.
+    let options = ReadOptions { max_memory: Some(16 << 20), ..options.clone() };
+    POOL.install(|| m3impute_io::read(&input, &options)).ok()
 }
 
 /// The document with nothing filled.

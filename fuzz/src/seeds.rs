@@ -1,6 +1,6 @@
 //! Seeds: small files of each format, and a small model of each method. `m3impute-fuzz seeds` writes them anew.
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use m3impute::{FittedImputer, METHODS, MethodSpec, Run, Settings};
@@ -11,6 +11,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What models are fitted to.
 const TABLE: &str = "x,n,c,b,t\n\
@@ -50,6 +51,7 @@ pub fn write() -> Result<(), Box<dyn Error>> {
     let input = Input::Bytes { name: "table.csv".to_owned(), bytes: TABLE.as_bytes().to_vec() };
     let document = m3impute_io::read(&input, &ReadOptions::default())?;
     let batches = document.filled_batches(Change::Fill(document.table()))?;
+    put("parquet", "unfolds.parquet", &unfolding()?)?;
     for batch in &batches {
         parquet_seeds(batch)?;
         arrow_seeds(batch)?;
@@ -61,6 +63,19 @@ pub fn write() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// A short file of many references to one long text.
+fn unfolding() -> Result<Vec<u8>, Box<dyn Error>> {
+    let long = "a".repeat(20_000);
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..2_000).map(|_| long.as_str())));
+    let batch = RecordBatch::try_from_iter([("text", texts)])?;
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(Default::default())).build();
+    let mut out = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    writer.close()?;
+    Ok(out)
 }
 
 fn put(target: &str, name: &str, bytes: &[u8]) -> std::io::Result<()> {

@@ -8,9 +8,10 @@ use crate::format::{Format, looks_like};
 use crate::input::{Input, Started};
 use crate::limit::MemoryLimit;
 use crate::options::ReadOptions;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use m3impute_core::Hint;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
@@ -46,6 +47,16 @@ pub(crate) struct Batches {
     limit: MemoryLimit,
     /// How many rows the file declares, where it does so before they are read.
     rows: u64,
+}
+
+/// Whether the values of a dictionary are of the type that its field declares, which a reader of Parquet takes on trust.
+fn has_its_type(array: &ArrayRef) -> bool {
+    match array.data_type() {
+        DataType::Dictionary(_, declared) => {
+            array.as_any_dictionary_opt().is_some_and(|own| own.values().data_type() == declared.as_ref())
+        }
+        _ => true,
+    }
 }
 
 /// The bytes that the arrays of a batch hold; those of a type that does not say count nothing.
@@ -172,6 +183,9 @@ impl Batches {
         })?;
         if let Some(batch) = &batch {
             check_views(batch, &self.limit)?;
+            if !batch.columns().iter().all(|array| has_its_type(array)) {
+                return Err(self.damage.error("its contents do not fit together"));
+            }
         }
         Ok(batch)
     }
