@@ -507,8 +507,12 @@ impl Encoder {
             };
             let level_fits = match feature.meaning {
                 Meaning::Number => true,
-                Meaning::Flag(level) => (level as usize) < spec.levels.len(),
-                Meaning::Category(levels) => levels as usize == spec.levels.len(),
+                Meaning::Flag(level) => spec.kind.has_levels() && (level as usize) < spec.levels.len(),
+                // A code is an index as it is.
+                Meaning::Category(levels) => {
+                    let as_it_is = feature.centre == 0.0 && feature.scale == 1.0;
+                    spec.kind.has_levels() && levels as usize == spec.levels.len() && as_it_is
+                }
             };
             // A scale that is not a normal number makes infinities of all that it divides.
             let scales = feature.centre.is_finite() && feature.scale.is_normal();
@@ -773,6 +777,15 @@ mod tests {
         let encoded = encoder.encode(&rows).unwrap();
         assert!(!encoded.observed_row(0)[1], "a level that was never seen is not observed");
         assert_eq!(encoder.decode(&rows, &encoded, Finish::default(), "test").unwrap().0.number(0, 1), 1.0);
+    }
+
+    #[test]
+    fn a_code_that_a_file_scales_is_refused() {
+        let codes = Encoding { layout: Layout::Codes, ..FLAGS };
+        let mut encoder = Encoder::fit(&mixed(), codes).unwrap();
+        assert!(encoder.validate().is_ok());
+        encoder.features[1].scale = 0.5;
+        assert!(matches!(encoder.validate(), Err(Error::ModelFile { .. })));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod guides;
+mod hostile;
 mod messy;
 mod pages;
 mod program;

@@ -26,7 +26,7 @@ const BATCH: usize = 1 << 16;
 pub(crate) fn read_file(input: &Input, started: Started, format: Format, options: &ReadOptions) -> Result<Document> {
     let mut batches = Batches::open(input, started, format, BATCH, options)?;
     let (limit, columns) = (&batches.limit, batches.schema.fields().len());
-    limit.check_table(batches.rows, columns, 0)?;
+    limit.check_table(batches.rows, columns, batches.bytes)?;
     let limit = limit.clone();
     let (mut all, mut rows, mut taken) = (Vec::new(), 0u64, 0u64);
     while let Some(batch) = batches.next()? {
@@ -45,8 +45,10 @@ pub(crate) struct Batches {
     origin: Origin,
     damage: Damage,
     limit: MemoryLimit,
-    /// How many rows the file declares, where it does so before they are read.
+    /// How many rows the file declares.
     rows: u64,
+    /// How many bytes of memory all batches take, as far as the file declares it.
+    bytes: u64,
 }
 
 /// Whether the values of a dictionary are of the type that its field declares, which a reader of Parquet takes on trust.
@@ -144,7 +146,7 @@ impl Batches {
         };
         // A batch that is filled as a chunk is a table of its own.
         limit.check_table(declared.batch_rows, schema.fields().len(), declared.batch)?;
-        Ok(Batches { reader, schema, origin, damage, limit, rows: declared.rows })
+        Ok(Batches { reader, schema, origin, damage, limit, rows: declared.rows, bytes: declared.bytes })
     }
 
     fn open_parquet(file: File, rows: usize, limit: MemoryLimit, damage: Damage) -> Result<Batches> {
@@ -160,7 +162,10 @@ impl Batches {
         let first = metadata.row_groups().first().and_then(|g| g.columns().first());
         let origin = Origin::Parquet(first.map_or(Compression::SNAPPY, |c| c.compression()));
         let rows = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(0);
-        Ok(Batches { reader: Reader::Parquet(reader), schema, origin, damage, limit, rows })
+        let texts = metadata.row_groups().iter().flat_map(|group| group.columns());
+        let texts = texts.filter_map(|column| u64::try_from(column.unencoded_byte_array_data_bytes()?).ok());
+        let bytes = texts.fold(0, u64::saturating_add);
+        Ok(Batches { reader: Reader::Parquet(reader), schema, origin, damage, limit, rows, bytes })
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
@@ -213,6 +218,8 @@ struct Declared {
     rows: u64,
     /// Rows of the largest batch.
     batch_rows: u64,
+    /// Bytes of all batches, decompressed.
+    bytes: u64,
     /// Bytes of the largest batch, decompressed.
     batch: u64,
     /// Bytes of all dictionaries, decompressed.
@@ -231,7 +238,9 @@ impl Declared {
             let rows = u64::try_from(batch.length()).map_err(|_| "a batch of a negative number of rows")?;
             self.rows = self.rows.saturating_add(rows);
             self.batch_rows = self.batch_rows.max(rows);
-            self.batch = self.batch.max(batch_size(file, body, &batch, length)?);
+            let bytes = batch_size(file, body, &batch, length)?;
+            self.bytes = self.bytes.saturating_add(bytes);
+            self.batch = self.batch.max(bytes);
         } else if let Some(batch) = message.header_as_dictionary_batch().and_then(|d| d.data()) {
             self.dictionaries = self.dictionaries.saturating_add(batch_size(file, body, &batch, length)?);
         }
