@@ -6,7 +6,7 @@ pub struct Rng(pub u64);
 
 impl Rng {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +16,7 @@ impl Rng {
 
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        (self.number() % limit as u64) as usize
     }
 
     fn of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
@@ -103,10 +103,10 @@ pub fn mutate(rng: &mut Rng, seeds: &[Vec<u8>], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&seeds[rng.below(seeds.len())]);
     let longest = LONGEST.max(out.len() + 64);
-    let times = 1 + (rng.next().trailing_zeros() as usize).min(6);
+    let times = 1 + (rng.number().trailing_zeros() as usize).min(6);
     for _ in 0..times {
         if out.is_empty() {
-            out.push(rng.next() as u8);
+            out.push(rng.number() as u8);
         }
         step(rng, seeds, out);
         out.truncate(longest);
@@ -117,7 +117,7 @@ fn step(rng: &mut Rng, seeds: &[Vec<u8>], out: &mut Vec<u8>) {
     let at = rng.below(out.len());
     match rng.below(12) {
         0 => out[at] ^= 1 << rng.below(8),
-        1 => out[at] = rng.next() as u8,
+        1 => out[at] = rng.number() as u8,
         2 => {
             let word = rng.of(&WORDS);
             out.splice(at..at, word.iter().copied());
@@ -151,7 +151,7 @@ fn step(rng: &mut Rng, seeds: &[Vec<u8>], out: &mut Vec<u8>) {
         }
         8 => {
             let value = FLOATS[rng.below(FLOATS.len())];
-            if rng.next() % 2 == 0 {
+            if rng.number().is_multiple_of(2) {
                 overwrite(rng, out, at, &(value as f32).to_le_bytes());
             } else {
                 overwrite(rng, out, at, &value.to_le_bytes());
@@ -164,8 +164,8 @@ fn step(rng: &mut Rng, seeds: &[Vec<u8>], out: &mut Vec<u8>) {
 
 /// Writes four or eight bytes over those at `at`, aligned more often than not.
 fn overwrite(rng: &mut Rng, out: &mut [u8], at: usize, value: &[u8]) {
-    let at = if rng.next() % 4 == 0 { at } else { at & !3 };
-    let width = if rng.next() % 2 == 0 { 4 } else { 8 }.min(value.len()).min(out.len() - at);
+    let at = if rng.number().is_multiple_of(4) { at } else { at & !3 };
+    let width = if rng.number().is_multiple_of(2) { 4 } else { 8 }.min(value.len()).min(out.len() - at);
     out[at..at + width].copy_from_slice(&value[..width]);
 }
 

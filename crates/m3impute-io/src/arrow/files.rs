@@ -188,7 +188,7 @@ impl Batches {
         })?;
         if let Some(batch) = &batch {
             check_views(batch, &self.limit)?;
-            if !batch.columns().iter().all(|array| has_its_type(array)) {
+            if !batch.columns().iter().all(has_its_type) {
                 return Err(self.damage.error("its contents do not fit together"));
             }
         }
