@@ -11,7 +11,7 @@ pub use options::{
 };
 
 use clap::{Args, Parser, Subcommand};
-use parse::{parse_chunk, parse_delimiter, parse_format};
+use parse::{parse_bytes, parse_chunk, parse_delimiter, parse_format};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -161,6 +161,11 @@ pub struct TransformArgs {
     /// What to do with infinities
     #[arg(long, value_name = "POLICY", default_value = "error", help_heading = "Reading")]
     pub inf: InfinityPolicy,
+
+    /// The most memory that reading may take, such as 500MB or 8GB [default: the larger of 2GB and 50 times the file, at
+    /// most 80 % of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Reading")]
+    pub max_memory: Option<u64>,
 
     /// Rows that are read, filled and written at a time
     #[arg(long, value_name = "ROWS", default_value_t = 16_384, value_parser = parse_chunk, help_heading = "Run")]

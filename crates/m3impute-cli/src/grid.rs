@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_control_characters_stay_out() {
-        assert_eq!(table(&Verbosity::quiet()), " name        n\n ä          12  ▍\n long [31m   3\n");
+        assert_eq!(table(&Verbosity::quiet()), " name             n\n ä               12  ▍\n long\\u{1b}[31m   3\n");
     }
 
     #[test]

@@ -19,6 +19,7 @@ fn flag(setting: Setting<'_>) -> String {
         Setting::Delimiter => "--delimiter".to_owned(),
         Setting::Encoding { name } => format!("--encoding {name}"),
         Setting::NoHeader => "--no-headers".to_owned(),
+        Setting::MaxMemory => "--max-memory".to_owned(),
         Setting::Format { name } => format!("--format {name}"),
     }
 }
@@ -58,7 +59,8 @@ mod tests {
             Hint::NoHeader => Hint::FreeSpace,
             Hint::FreeSpace => Hint::CopyOver,
             Hint::CopyOver => Hint::OtherFolder,
-            Hint::OtherFolder => Hint::ReportBug,
+            Hint::OtherFolder => Hint::AllowMemory,
+            Hint::AllowMemory => Hint::ReportBug,
             Hint::ReportBug => return None,
         })
     }
@@ -93,7 +95,7 @@ mod tests {
                 flags += 1;
             }
         }
-        assert_eq!(flags, 10, "a setting is never proposed");
+        assert_eq!(flags, 11, "a setting is never proposed");
     }
 
     #[test]

@@ -29,7 +29,11 @@ fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let verbosity = Verbosity::of(cli.verbosity);
     let cancel = signals::cancel_on_signal(verbosity);
-    let outcome = files::check(&cli.verb).and_then(|()| perform(&cli.verb, &verbosity, &cancel));
+    memory::limit_to_machine();
+    let outcome = failure::guarded(|| {
+        files::check(&cli.verb)?;
+        perform(&cli.verb, &verbosity, &cancel)
+    });
     signals::end_alone();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -20,7 +20,7 @@ pub fn say(scores: &[ColumnScore], verbosity: &Verbosity) {
     verbosity.say(format!("validation error on held-out cells, and that of the median/mode baseline{which}:"));
     table(&worst_first(scores)[..scores.len().min(SHOWN)], &verbosity.aside())
         .lines()
-        .for_each(|line| verbosity.say(line));
+        .for_each(|line| verbosity.say_coloured(line));
     for remark in remarks(scores) {
         verbosity.note(remark);
     }

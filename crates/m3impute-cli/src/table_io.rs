@@ -3,9 +3,13 @@
 use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
 use crate::failure::{Failure, Outcome};
 use crate::hints::in_flags;
+use crate::memory;
 use crate::terminal::{Bar, Verbosity, count, plain};
 use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
-use m3impute_io::{AtomicFile, Finding, Format, Infinities, Input, Note, ReadOptions};
+use m3impute_io::{
+    AtomicFile, Document, Finding, Format, Infinities, Input, Note, ReadOptions, most_of_machine, usual_limit,
+};
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +22,17 @@ pub fn input(argument: Option<&String>) -> Result<Input, Failure> {
         None => Ok(Input::Stdin),
         Some(name) => Ok(Input::parse(name)),
     }
+}
+
+/// Reads a whole table within the memory that it may take.
+pub fn read(input: &Input, args: &ReadArgs, fill: Option<&FillArgs>) -> Result<Document, Failure> {
+    let length = |path: &Path| path.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
+    let usual = match input {
+        Input::Path(path) => length(path).map_or_else(most_of_machine, usual_limit),
+        _ => most_of_machine(),
+    };
+    let bytes = args.max_memory.unwrap_or(usual);
+    Ok(memory::within(bytes, || m3impute_io::read(input, &read_options(args, fill)))?)
 }
 
 /// How to read, from the arguments.
@@ -34,6 +49,7 @@ pub fn read_options(read: &ReadArgs, fill: Option<&FillArgs>) -> ReadOptions {
         ignore: read.ignore.clone(),
         only: fill.and_then(|f| f.only.clone()),
         bounds: fill.map(|f| f.bounds.clone()).unwrap_or_default(),
+        max_memory: read.max_memory,
     }
 }
 
@@ -90,11 +106,13 @@ pub fn empty_columns(table: &Table, policy: EmptyColumns) -> Result<Vec<String>,
 pub fn notes(findings: &[Finding]) -> Vec<String> {
     const NAMED: usize = 6;
     let mut said: Vec<(&Note, Vec<&str>)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for (note, column) in findings.iter().flat_map(|f| f.notes.iter().map(|note| (note, f.column.as_str()))) {
-        match said.iter_mut().find(|(same, _)| same.text == note.text) {
-            Some((_, columns)) => columns.push(column),
-            None => said.push((note, vec![column])),
+        let place = *places.entry(&note.text).or_insert(said.len());
+        if place == said.len() {
+            said.push((note, Vec::new()));
         }
+        said[place].1.push(column);
     }
     said.into_iter()
         .map(|(note, columns)| {
@@ -118,7 +136,7 @@ pub fn say_fallbacks(verbosity: &Verbosity, fallbacks: &[Fallback]) {
     for f in fallbacks {
         let done = if f.is_left() { "left missing".to_owned() } else { format!("filled with {}", f.done) };
         let line = format!("column `{}`: {} {done}, because {}", f.column, count(f.cells, "cell"), f.reason);
-        verbosity.note(plain(&line));
+        verbosity.note(line);
     }
 }
 

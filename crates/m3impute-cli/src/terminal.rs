@@ -45,7 +45,14 @@ impl Verbosity {
     /// Prints a line that is no result.
     pub fn say(&self, line: impl AsRef<str>) {
         if !self.quiet {
-            complain(line.as_ref());
+            complain(&plain(line.as_ref()));
+        }
+    }
+
+    /// Prints a line that has colours of its own, and no text of a file that was not made plain.
+    pub fn say_coloured(&self, line: &str) {
+        if !self.quiet {
+            complain(line);
         }
     }
 
@@ -58,7 +65,7 @@ impl Verbosity {
 
     /// Prints a line on standard error under a coloured word, even where quiet.
     pub fn complain(&self, style: u8, word: &str, line: &str) {
-        complain(&format!("{}: {line}", styled(self.color_err, style, word)));
+        complain(&format!("{}: {}", styled(self.color_err, style, word), plain(line)));
     }
 
     /// The same for what goes to standard error.
@@ -127,11 +134,11 @@ impl Bar {
                 bar.set_prefix(progress.stage);
                 bar.set_length(progress.total);
                 bar.set_position(progress.done);
-                bar.set_message(progress.note.clone());
+                bar.set_message(plain(&progress.note));
             }
             Bar::Lines(lines) => {
                 let line = lines.lock().ok().and_then(|mut lines| lines.next(progress, Instant::now()));
-                line.iter().for_each(|line| complain(line));
+                line.iter().for_each(|line| complain(&plain(line)));
             }
         }
     }
@@ -182,9 +189,9 @@ pub fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// A text of a table without what would move the cursor or colour the screen.
+/// A text of a file as it is shown: nothing in it moves the cursor or colours the screen.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    m3impute::escaped(text).into_owned()
 }
 
 /// Prints a result on standard output; a reader that went away is no reason to panic.

@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// A category with more levels than this gets flags for its most frequent ones only.
 pub const MAX_FLAGS: usize = 64;
 
+/// Scaled numbers beyond this are no use to a method: their squares are not finite in 32-bit floats.
+const FARTHEST: f64 = 1e18;
+
 /// How a column with levels is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -241,6 +244,7 @@ impl Encoder {
         let mut x = vec![f64::NAN; n * w]; // [n, w]
         let mut observed = vec![false; n * w]; // [n, w]
         let map = self.matching(table)?;
+        let farthest = if self.encoding.scale == Scale::Raw { f64::MAX } else { FARTHEST };
         for (f, feature) in self.features.iter().enumerate() {
             let (j, codes) = &map[feature.column];
             for (i, cell) in x.iter_mut().skip(f).step_by(w).enumerate().take(n) {
@@ -256,8 +260,12 @@ impl Encoder {
                     Meaning::Flag(level) => f64::from(u8::from(value == f64::from(level))),
                     Meaning::Number | Meaning::Category(_) => value,
                 };
-                *cell = (value - feature.centre) / feature.scale;
-                observed[i * w + f] = true;
+                let value = (value - feature.centre) / feature.scale;
+                // A number that far from all that was learnt would only overflow: a method takes it as unknown.
+                if value.abs() <= farthest {
+                    *cell = value;
+                    observed[i * w + f] = true;
+                }
             }
         }
         Ok(Encoded { rows: n, features: self.features.clone().into(), x, observed })
@@ -267,6 +275,8 @@ impl Encoder {
     /// (`NaN` for a level that was never seen).
     fn matching(&self, table: &Table) -> Result<Vec<(usize, Vec<f64>)>> {
         let same = table.schema() == &self.schema;
+        let names = table.schema().columns().iter().map(|c| c.name.as_str());
+        let places: HashMap<&str, usize> = if same { HashMap::new() } else { names.zip(0..).collect() };
         self.schema
             .columns()
             .iter()
@@ -275,10 +285,8 @@ impl Encoder {
                 if same {
                     return Ok((column, (0..spec.levels.len()).map(|c| c as f64).collect()));
                 }
-                let j = table
-                    .schema()
-                    .position(&spec.name)
-                    .ok_or_else(|| Error::ColumnNotThere { column: spec.name.clone(), kind: spec.kind })?;
+                let place = places.get(spec.name.as_str()).copied();
+                let j = place.ok_or_else(|| Error::ColumnNotThere { column: spec.name.clone(), kind: spec.kind })?;
                 let other = &table.schema().columns()[j];
                 let agrees = other.kind.is_number() == spec.kind.is_number()
                     && other.kind.has_levels() == spec.kind.has_levels();
@@ -384,7 +392,11 @@ mod tests {
     fn an_encoder_that_contradicts_its_schema_is_refused() {
         let encoder = Encoder::fit(&mixed(), FLAGS).unwrap();
         assert!(encoder.validate().is_ok());
-        let damages: [fn(&mut Encoder); 5] = [
+        let damages: [fn(&mut Encoder); 9] = [
+            |e| e.features[0].scale = 1e-320,
+            |e| e.features[0].scale = 0.0,
+            |e| e.baselines[0].value = None,
+            |e| e.schema.column_mut(0).role = crate::schema::Role::Ignore,
             |e| (e.baselines[0].low, e.baselines[0].high) = (2.0, 1.0),
             |e| e.baselines[1].value = Some(3.0),
             |e| e.schema.column_mut(0).bounds = Some(Bounds { low: 2.0, high: 1.0 }),
@@ -417,5 +429,33 @@ mod tests {
             encoder.encode(&rows).unwrap_err().to_string(),
             "the model needs column `age` (integer), which the rows do not have"
         );
+    }
+
+    #[test]
+    fn a_code_that_a_file_scales_is_refused() {
+        let codes = Encoding { layout: Layout::Codes, ..FLAGS };
+        let mut encoder = Encoder::fit(&mixed(), codes).unwrap();
+        assert!(encoder.validate().is_ok());
+        encoder.features[1].scale = 0.5;
+        assert!(matches!(encoder.validate(), Err(Error::ModelFile { .. })));
+    }
+
+    #[test]
+    fn a_number_too_far_from_what_was_learnt_is_unknown_to_a_method() {
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let of = |values: Vec<Option<f64>>| Table::new(schema.clone(), vec![Column::numbers(values)]).unwrap();
+        let encoder = Encoder::fit(&of(vec![Some(1.0), Some(3.0), None]), FLAGS).unwrap();
+        let encoded = encoder.encode(&of(vec![Some(1e308), Some(2.0)])).unwrap();
+        assert_eq!(encoded.observed, [false, true]);
+        assert!(encoded.x[0].is_nan() && encoded.x[1] == 0.5);
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_numbers_have_a_median_and_a_scale() {
+        assert_eq!(median(&[1e308, 1.5e308]), 1.25e308);
+        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous)]).unwrap();
+        let table = Table::new(schema, vec![Column::numbers([Some(5e-324), Some(1e-320), None])]).unwrap();
+        let encoder = Encoder::fit(&table, FLAGS).unwrap();
+        assert!(encoder.validate().is_ok() && encoder.features()[0].scale == 1.0);
     }
 }

@@ -88,6 +88,8 @@ pub enum Hint {
     CopyOver,
     /// The folder takes no new file.
     OtherFolder,
+    /// More memory can be allowed.
+    AllowMemory,
     /// The fault is ours.
     ReportBug,
 }
@@ -129,6 +131,8 @@ pub enum Setting<'a> {
     },
     /// A text file has no header.
     NoHeader,
+    /// The most memory that reading a file may take, whatever it is set to.
+    MaxMemory,
     /// The format of a file.
     Format {
         /// Its name.
@@ -204,6 +208,7 @@ impl Hint {
             Hint::FreeSpace => "free some space, or write to another disk".to_owned(),
             Hint::CopyOver => "write to a new file, and copy it over this one".to_owned(),
             Hint::OtherFolder => "write to a folder of your own".to_owned(),
+            Hint::AllowMemory => format!("if the file is to be trusted, allow more with {}", set(Setting::MaxMemory)?),
             Hint::ReportBug => "please report this with what led to it".to_owned(),
         };
         Some(text)

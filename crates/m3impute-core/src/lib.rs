@@ -18,6 +18,7 @@ mod run;
 mod sampler;
 mod schema;
 mod table;
+mod text;
 mod validation;
 
 pub use distributions::{Point, PredictiveDistributions};
@@ -39,4 +40,5 @@ pub use run::{Cancel, Observer, Progress, Run};
 pub use sampler::{RandomStream, sample_rows, shuffle_front, unit};
 pub use schema::{Bounds, ColumnSpec, Kind, Role, Schema};
 pub use table::{Column, MISSING_CODE, Observed, Table, Values};
+pub use text::escaped;
 pub use validation::{ColumnScore, Measure, SingleModel, ValidationScore};

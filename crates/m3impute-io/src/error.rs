@@ -2,6 +2,7 @@
 
 use crate::atomic::STDOUT;
 use crate::encoding::Encoding;
+use crate::limit::in_units;
 use m3impute_core::{Category, Hint, Kind};
 use std::fmt;
 use std::io;
@@ -268,6 +269,16 @@ pub enum Error {
         /// What to do where the file looks like one of another format.
         hint: Option<Hint>,
     },
+    /// A file that would take more memory than it may.
+    #[error("`{file}` needs {} of memory, more than the {} that it may take", in_units(*needed), in_units(*limit))]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// What it would take at least, in bytes.
+        needed: u64,
+        /// What it may take, in bytes.
+        limit: u64,
+    },
     /// A column that the target format cannot hold.
     #[error("column `{column}` of type {got} cannot be written as {format}")]
     Unwritable {
@@ -354,7 +365,11 @@ impl Error {
                 io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Category::Data,
                 _ => Category::Resource,
             },
-            Error::Write { .. } | Error::Folder { .. } | Error::Owner { .. } | Error::Output(_) => Category::Resource,
+            Error::Write { .. }
+            | Error::Folder { .. }
+            | Error::Owner { .. }
+            | Error::Output(_)
+            | Error::TooLarge { .. } => Category::Resource,
             _ => Category::Data,
         }
     }
@@ -379,6 +394,7 @@ impl Error {
             }
             Error::Unwritable { .. } => Some(Hint::WriteTyped),
             Error::NoRows { .. } => Some(Hint::NoHeader),
+            Error::TooLarge { .. } => Some(Hint::AllowMemory),
             Error::Write { source, .. } | Error::Output(source) if source.kind() == io::ErrorKind::StorageFull => {
                 Some(Hint::FreeSpace)
             }

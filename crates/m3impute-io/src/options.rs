@@ -45,6 +45,8 @@ pub struct ReadOptions {
     pub only: Option<Vec<String>>,
     /// The smallest and largest value of columns.
     pub bounds: Vec<(String, Bounds)>,
+    /// The most memory, in bytes, that reading may take, where it is not [the usual](crate::usual_limit).
+    pub max_memory: Option<u64>,
 }
 
 impl Default for ReadOptions {
@@ -61,6 +63,7 @@ impl Default for ReadOptions {
             ignore: Vec::new(),
             only: None,
             bounds: Vec::new(),
+            max_memory: None,
         }
     }
 }

@@ -5,6 +5,18 @@ use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
 use m3impute_core::{ColumnSpec, Schema, nearest};
 use std::collections::HashMap;
 
+/// An error where two columns of a file have one name.
+pub(crate) fn check_names(file: &str, names: &[String]) -> Result<()> {
+    let mut seen = HashMap::with_capacity(names.len());
+    for (second, name) in names.iter().enumerate() {
+        if let Some(first) = seen.insert(name.as_str(), second) {
+            let (file, column) = (file.to_owned(), name.clone());
+            return Err(Error::DuplicateColumn { file, column, first: first + 1, second: second + 1 });
+        }
+    }
+    Ok(())
+}
+
 /// How new rows are read: as those of training, with what is asked for now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AsInTraining<'a> {
@@ -45,8 +57,10 @@ impl AsInTraining<'_> {
 
     /// How each column is read.
     pub(crate) fn columns(&self) -> Vec<ColumnReading> {
+        let readings: HashMap<&str, &ColumnReading> =
+            self.training.columns.iter().rev().map(|column| (column.name.as_str(), column)).collect();
         let read = |spec: &ColumnSpec| {
-            let mut column = self.training.column(&spec.name).cloned().unwrap_or_default();
+            let mut column = readings.get(spec.name.as_str()).map_or_else(ColumnReading::default, |c| (*c).clone());
             column.name.clone_from(&spec.name);
             column.na.extend_from_slice(self.options.na_of(&spec.name));
             column

@@ -22,7 +22,8 @@ pub(crate) fn bug(message: impl std::fmt::Display) -> PyErr {
 }
 
 fn raise(category: Category, message: String, hint: Option<Hint>) -> PyErr {
-    let hint = hint.as_ref().and_then(in_python);
+    let message = m3impute::escaped(&message).into_owned();
+    let hint = hint.as_ref().and_then(in_python).map(|hint| m3impute::escaped(&hint).into_owned());
     let class = match category {
         Category::Usage => "UsageError",
         Category::Data => "DataError",

@@ -18,7 +18,11 @@ fn argument(setting: Setting<'_>) -> Option<String> {
         }
         Setting::InfinitiesAsMissing => Some("infinities=\"missing\"".to_owned()),
         Setting::KeepEmptyColumns => Some("empty_columns=\"keep\"".to_owned()),
-        Setting::Delimiter | Setting::Encoding { .. } | Setting::NoHeader | Setting::Format { .. } => None,
+        Setting::Delimiter
+        | Setting::Encoding { .. }
+        | Setting::NoHeader
+        | Setting::MaxMemory
+        | Setting::Format { .. } => None,
     }
 }
 

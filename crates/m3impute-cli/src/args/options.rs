@@ -1,7 +1,7 @@
 //! Options that several verbs have.
 
 use super::parse::{
-    parse_bounds, parse_delimiter, parse_encoding, parse_format, parse_kind, parse_level, parse_mechanism,
+    parse_bounds, parse_bytes, parse_delimiter, parse_encoding, parse_format, parse_kind, parse_level, parse_mechanism,
     parse_na_column, parse_pair, parse_rate, parse_seconds,
 };
 use clap::{Args, ValueEnum};
@@ -79,6 +79,11 @@ pub struct ReadArgs {
     /// What to do with infinities
     #[arg(long, value_name = "POLICY", default_value = "error", help_heading = "Reading")]
     pub inf: InfinityPolicy,
+
+    /// The most memory that reading may take, such as 500MB or 8GB [default: the larger of 2GB and 50 times the file, at
+    /// most 80 % of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Reading")]
+    pub max_memory: Option<u64>,
 
     /// Set the kind of a column: continuous, integer, boolean, categorical, ordered, datetime, identifier or text
     #[arg(long, value_name = "COLUMN=KIND", value_parser = parse_kind, help_heading = "Columns")]

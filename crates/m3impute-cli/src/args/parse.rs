@@ -80,3 +80,38 @@ pub fn parse_seconds(text: &str) -> Result<std::time::Duration, String> {
 pub fn parse_chunk(text: &str) -> Result<usize, String> {
     text.parse::<usize>().ok().filter(|&n| n > 0).ok_or_else(|| "expected a number of rows of at least 1".to_owned())
 }
+
+/// A number of bytes, with a unit or without one.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 8] = [
+        ("TIB", (1u64 << 40) as f64),
+        ("GIB", (1 << 30) as f64),
+        ("MIB", (1 << 20) as f64),
+        ("TB", 1e12),
+        ("GB", 1e9),
+        ("MB", 1e6),
+        ("KB", 1e3),
+        ("", 1.0),
+    ];
+    let upper = text.to_ascii_uppercase();
+    let (number, unit) = UNITS
+        .into_iter()
+        .find_map(|(name, unit)| Some((upper.strip_suffix(name)?, unit)))
+        .unwrap_or((upper.as_str(), 1.0));
+    let bytes = number.trim().parse::<f64>().ok().map(|number| number * unit).filter(|bytes| *bytes >= 1.0);
+    bytes.map(|bytes| bytes as u64).ok_or_else(|| "expected a size such as 500MB or 8GB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_or_none() {
+        assert_eq!(parse_bytes("500MB"), Ok(500_000_000));
+        assert_eq!(parse_bytes("1.5 gb"), Ok(1_500_000_000));
+        assert_eq!(parse_bytes("2GiB"), Ok(1 << 31));
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert!(["", "GB", "-1MB", "nan", "much"].iter().all(|text| parse_bytes(text).is_err()));
+    }
+}

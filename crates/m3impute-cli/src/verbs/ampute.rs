@@ -10,7 +10,7 @@ use m3impute_io::{Change, DocumentWriter};
 pub fn ampute(args: &AmputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let mut target = Target::open(args.to.output.as_deref())?;
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
+    let document = table_io::read(&input, &args.read, None)?;
     table_io::say_findings(verbosity, document.findings());
     let run = Run::new(args.seed, 1)?.cancelled_by(cancel.clone());
     run.check()?;

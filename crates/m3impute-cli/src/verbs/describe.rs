@@ -21,7 +21,7 @@ struct Pattern {
 
 pub fn describe(args: &DescribeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
+    let document = table_io::read(&input, &args.read, None)?;
     let (table, findings) = (document.table(), document.findings());
     cancel.check()?;
     let patterns = patterns(table);
@@ -52,7 +52,7 @@ pub fn describe(args: &DescribeArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
     let _ = writeln!(
         out,
         "{}: {}, {}, {} missing ({})\n",
-        verbosity.style(1, &input.name()),
+        verbosity.style(1, &plain(&input.name())),
         count(table.rows(), "row"),
         count(table.cols(), "column"),
         count(missing, "cell"),

@@ -23,7 +23,7 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
         None => table_io::input(args.input.as_ref())?,
     };
     let report = reports::open(args.report.as_deref())?;
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.read, None))?;
+    let document = table_io::read(&input, &args.read, None)?;
     table_io::say_findings(verbosity, document.findings());
     let (table, hide, aside) = hide_by(args, document.table().clone())?;
     aside.iter().for_each(|aside| verbosity.note(aside));

@@ -15,7 +15,7 @@ pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
     let mut target = Target::open(Some(&args.output))?;
 
-    let document = m3impute_io::read(&input, &table_io::read_options(&args.learn.read, Some(&args.learn.fill)))?;
+    let document = table_io::read(&input, &args.learn.read, Some(&args.learn.fill))?;
     table_io::say_findings(verbosity, document.findings());
     table_io::empty_columns(document.table(), args.learn.fill.empty_columns)?;
 

@@ -26,7 +26,7 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     let output = Output::open(&args.uncertainty, output_path(args, &input)?)?;
     let report = reports::open(args.report.as_deref())?;
 
-    let document = m3impute_io::read(&input, &table_io::read_options(read, Some(fill)))?;
+    let document = table_io::read(&input, read, Some(fill))?;
     let table = document.table();
     say_missing(&input.name(), table, verbosity);
     table_io::say_findings(verbosity, document.findings());

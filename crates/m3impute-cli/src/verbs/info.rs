@@ -4,7 +4,7 @@ use super::transform::read_model;
 use crate::args::InfoArgs;
 use crate::failure::Outcome;
 use crate::scores;
-use crate::terminal::{Verbosity, bytes, count, print, thousands};
+use crate::terminal::{Verbosity, bytes, count, plain, print, thousands};
 use m3impute::{ColumnScore, Role, Tensor};
 use serde_json::json;
 
@@ -30,17 +30,22 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
         out.push_str(&text);
         out.push('\n');
     };
-    line(format!("{}  {}", verbosity.style(1, &args.model.display().to_string()), bytes(size)));
-    line(format!("method       {} (written by m3impute {}, format {})", header.method, header.version, header.format));
+    line(format!("{}  {}", verbosity.style(1, &plain(&args.model.display().to_string())), bytes(size)));
+    line(format!(
+        "method       {} (written by m3impute {}, format {})",
+        header.method,
+        plain(&header.version),
+        header.format
+    ));
     let columns = count(header.encoder.schema().len(), "column");
-    line(format!("fitted to    {}, {columns}, fingerprint {}", count(header.rows, "row"), header.fingerprint));
+    line(format!("fitted to    {}, {columns}, fingerprint {}", count(header.rows, "row"), plain(&header.fingerprint)));
     line(format!("holds        {} numbers in {}", thousands(numbers), count(file.tensors.len(), "tensor")));
     if let Some(params) = header.params.as_object().filter(|p| !p.is_empty()) {
         let said: Vec<String> = params
             .iter()
             .map(|(k, v)| format!("{k}={}", if v.is_null() { "auto".into() } else { v.to_string() }))
             .collect();
-        line(format!("parameters   {}", said.join(" ").replace(['"', '[', ']'], "")));
+        line(format!("parameters   {}", plain(&said.join(" ")).replace(['"', '[', ']'], "")));
     }
     if fitted.has_distributions() {
         line("predicts     a distribution for every missing cell (--interval, --probabilities, --draws)".to_owned());
@@ -55,7 +60,7 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
         };
         let levels =
             if column.levels.is_empty() { String::new() } else { format!(", {}", count(column.levels.len(), "level")) };
-        line(format!("  {:<24} {}{levels}, {role}", column.name, column.kind));
+        line(format!("  {:<24} {}{levels}, {role}", plain(&column.name), column.kind));
     }
     if !scores.is_empty() {
         line(format!(
@@ -64,8 +69,8 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
         ));
         let all: Vec<&ColumnScore> = scores.iter().collect();
         scores::table(&all, verbosity).lines().for_each(|row| line(format!(" {row}")));
-        scores::remarks(&scores).into_iter().for_each(|remark| line(format!("note: {remark}")));
+        scores::remarks(&scores).into_iter().for_each(|remark| line(format!("note: {}", plain(&remark))));
     }
-    header.notes.iter().for_each(|note| line(format!("note: {note}")));
+    header.notes.iter().for_each(|note| line(format!("note: {}", plain(note))));
     print(out)
 }

@@ -32,6 +32,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
         format: args.format,
         delimiter: args.delimiter,
         infinities: table_io::infinities(args.inf),
+        max_memory: args.max_memory,
         ..ReadOptions::default()
     };
     let bar = verbosity.bar();

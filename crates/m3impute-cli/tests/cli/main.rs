@@ -4,6 +4,7 @@ mod bad_input;
 #[cfg(unix)]
 mod files;
 mod guides;
+mod hostile;
 mod messy;
 mod pages;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -22,8 +22,9 @@ pub(super) fn features_of(
             Scale::MinMax | Scale::Unit => (low, high - low),
             Scale::Standard => mean_and_deviation(values),
         };
-        // A single value becomes 0.
-        Feature { column, meaning: Meaning::Number, centre, scale: if scale > 0.0 { scale } else { 1.0 } }
+        // A single value becomes 0, and so do values that differ by less than can be divided by.
+        let scale = if scale > 0.0 && !scale.is_subnormal() { scale } else { 1.0 };
+        Feature { column, meaning: Meaning::Number, centre, scale }
     };
     match (spec.kind, encoding.layout) {
         (Kind::Categorical | Kind::Boolean, Layout::Codes) => {
@@ -85,7 +86,12 @@ pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 }
+    if sorted.len() % 2 == 1 {
+        return sorted[half];
+    }
+    let (low, high) = (sorted[half - 1], sorted[half]);
+    let mean = (low + high) / 2.0;
+    if mean.is_finite() { mean } else { low / 2.0 + high / 2.0 }
 }
 
 /// The most frequent code; the smallest of several.

@@ -50,10 +50,18 @@ impl Encoder {
             };
             let level_fits = match feature.meaning {
                 Meaning::Number => true,
-                Meaning::Flag(level) => (level as usize) < spec.levels.len(),
-                Meaning::Category(levels) => levels as usize == spec.levels.len(),
+                Meaning::Flag(level) => spec.kind.has_levels() && (level as usize) < spec.levels.len(),
+                // A code is an index as it is.
+                Meaning::Category(levels) => {
+                    let as_it_is = feature.centre == 0.0 && feature.scale == 1.0;
+                    spec.kind.has_levels() && levels as usize == spec.levels.len() && as_it_is
+                }
             };
-            if !level_fits || !feature.centre.is_finite() || !feature.scale.is_finite() || feature.scale == 0.0 {
+            // A scale that is not a normal number makes infinities of all that it divides.
+            let scales = feature.centre.is_finite() && feature.scale.is_normal();
+            let has_baseline = self.baselines[feature.column].value.is_some() && spec.is_used();
+            let has_a_level = !spec.kind.has_levels() || !spec.levels.is_empty();
+            if !level_fits || !scales || !has_baseline || !has_a_level {
                 return damaged(format!("the feature of column `{}`", spec.name));
             }
             // Either one feature, or flags.

@@ -6,6 +6,7 @@ mod extras;
 mod files;
 mod read;
 mod text;
+mod unfold;
 mod write;
 
 pub(crate) use change::changed_batches;

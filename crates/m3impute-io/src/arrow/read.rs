@@ -12,7 +12,7 @@ use crate::infer::{Inferred, Wish, in_order, infer, is_id};
 use crate::input::{Input, Started};
 use crate::na::Missing;
 use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
-use crate::training::AsInTraining;
+use crate::training::{AsInTraining, check_names};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, SchemaRef};
@@ -77,12 +77,7 @@ pub fn document_as_in(
 
 fn names_of(file: &str, schema: &SchemaRef) -> Result<Vec<String>> {
     let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
-    for (second, name) in names.iter().enumerate() {
-        if let Some(first) = names[..second].iter().position(|n| n == name) {
-            let (file, column) = (file.to_owned(), name.clone());
-            return Err(Error::DuplicateColumn { file, column, first: first + 1, second: second + 1 });
-        }
-    }
+    check_names(file, &names)?;
     Ok(names)
 }
 
@@ -448,7 +443,7 @@ impl ArrowChunks {
         rows: usize,
     ) -> Result<ArrowChunks> {
         let rows = rows.max(1);
-        let batches = Batches::open(input, started, format, rows)?;
+        let batches = Batches::open(input, started, format, rows, how.options)?;
         let plan = Plan::new(&input.name(), &batches.schema(), batches.origin(), how)?;
         Ok(ArrowChunks { batches, plan, rows, left: None, read: 0 })
     }

@@ -42,13 +42,15 @@ pub(crate) fn batch_of_text(
         }
     };
     let tokens = source.tokens();
+    let columns: HashMap<usize, usize> =
+        source.fields.iter().enumerate().filter_map(|(col, field)| Some(((*field)?, col))).collect();
     let mut fields = Vec::new();
     let mut arrays = Vec::new();
     for (field, name) in source.names.iter().enumerate() {
         if drop.contains(name) {
             continue;
         }
-        let col = source.fields.iter().position(|f| *f == Some(field));
+        let col = columns.get(&field).copied();
         let cells = Fields { text: &source.text, tokens: &tokens, field };
         let array = match col {
             Some(col) => array_of(document, source, table, change, col, &cells),

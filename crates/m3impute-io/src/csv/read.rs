@@ -6,11 +6,13 @@ use crate::column::{ReadColumn, read_column};
 use crate::document::{Document, Source, finish_inferred};
 use crate::encoding::{self, Decoder, Encoding};
 use crate::error::{Error, Result, Spot};
+use crate::findings::Finding;
 use crate::format::{Format, looks_like};
 use crate::infer::infer;
 use crate::input::{Input, Started};
+use crate::limit::MemoryLimit;
 use crate::options::{ColumnReading, Infinities, ReadOptions, Reading};
-use crate::training::AsInTraining;
+use crate::training::{AsInTraining, check_names};
 use m3impute_core::{ColumnSpec, Hint, Schema, Table};
 use rayon::prelude::*;
 use std::io::Read;
@@ -140,6 +142,7 @@ struct TextInput {
     names: Arc<Vec<String>>,
     head: Arc<Vec<u8>>,
     format: Format,
+    limit: MemoryLimit,
 }
 
 impl TextInput {
@@ -147,8 +150,10 @@ impl TextInput {
     fn open(input: &Input, started: Started, format: Format, options: &ReadOptions, whole: bool) -> Result<TextInput> {
         let file = input.name();
         let Started { mut start, mut rest, mut ended } = started;
+        let limit = MemoryLimit::new(file.clone(), options.max_memory, if whole { u64::MAX } else { 0 });
         if whole && !ended {
-            rest.read_to_end(&mut start).map_err(|e| input.unreadable(e))?;
+            let read = rest.by_ref().take(limit.bytes).read_to_end(&mut start);
+            limit.check(read.map_err(|e| input.unreadable(e))? as u64 + 1)?;
             ended = true;
         }
         if start.is_empty() {
@@ -167,6 +172,7 @@ impl TextInput {
             names: Arc::default(),
             head: Arc::default(),
             format,
+            limit,
         };
         let is_csv = |hint: &Hint| matches!(hint, Hint::ReadAs { format, .. } if *format == Format::Csv.name());
         if let Some(hint) = looks_like(&start).filter(|hint| !is_csv(hint)) {
@@ -201,6 +207,8 @@ impl TextInput {
 
     /// Reads one more piece.
     fn read_more(&mut self) -> Result<()> {
+        // A record that never ends is not kept in memory for ever.
+        self.limit.check((self.text.len() + PIECE) as u64)?;
         let mut raw = std::mem::take(&mut self.raw);
         raw.clear();
         let read = self.rest.by_ref().take(PIECE as u64).read_to_end(&mut raw);
@@ -247,12 +255,7 @@ impl TextInput {
             if header && !cell.trim().is_empty() { cell } else { format!("column_{}", field + 1) }
         };
         let names: Vec<String> = (0..first.fields).map(name).collect();
-        for (second, name) in names.iter().enumerate() {
-            if let Some(at) = names[..second].iter().position(|n| n == name) {
-                let (file, column) = (self.file.clone(), name.clone());
-                return Err(Error::DuplicateColumn { file, column, first: at + 1, second: second + 1 });
-            }
-        }
+        check_names(&self.file, &names)?;
         self.names = Arc::new(names);
         if header {
             self.line += count_lines(&self.text[..next]);
@@ -307,22 +310,31 @@ impl TextInput {
         schema: Schema,
         columns: Vec<ReadColumn>,
     ) -> Result<Document> {
-        let line = |row: usize| self.line + count_lines(&text[..tokens.starts[row]]);
         let holes = holes_in_order(tokens, &fields, &columns);
         let (columns, mut findings): (Vec<_>, Vec<_>) = columns.into_iter().map(|c| (c.column, c.finding)).unzip();
+        let mut places: Vec<&mut usize> = Vec::new();
         for finding in &mut findings {
-            for token in &mut finding.tokens {
-                token.first = line(token.first);
-            }
-            if let Some(odd) = &mut finding.odd {
-                odd.at = line(odd.at);
-            }
-            finding.compose();
+            places.extend(finding.tokens.iter_mut().map(|token| &mut token.first));
+            places.extend(finding.odd.as_mut().map(|odd| &mut odd.at));
         }
+        rows_to_lines(places, self.line, &text, tokens);
+        findings.iter_mut().for_each(Finding::compose);
         let table = Table::new(schema, columns)?;
         let (dialect, head, names) = (self.dialect, self.head.clone(), self.names.clone());
         let source = Source::Text(TextSource { dialect, head, names, fields, text, holes });
         Ok(Document { table, reading, findings, source })
+    }
+}
+
+/// Puts lines in the place of rows, in one pass over the text, which begins at `line`.
+fn rows_to_lines(mut places: Vec<&mut usize>, mut line: usize, text: &[u8], tokens: &Tokens) {
+    places.sort_unstable_by_key(|row| **row);
+    let mut counted = 0;
+    for place in places {
+        let start = tokens.starts[*place];
+        line += count_lines(&text[counted..start]);
+        counted = start;
+        *place = line;
     }
 }
 
