@@ -126,7 +126,7 @@ def bench_mice():
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
     header, full, shown = factors(4600, 57, 12, 0)
-    options = ["--method", "mice", "--preset", "paper", "--param", "rounds=10", "--param", "tolerance=0"]
+    options = ["--method", "mice", "--preset", "paper", "--param", "iterations=10", "--param", "tolerance=0"]
     return compare("mice", header, full, shown, options,
                    lambda: IterativeImputer(max_iter=10, tol=0), "IterativeImputer(max_iter=10, tol=0)", 3)
 

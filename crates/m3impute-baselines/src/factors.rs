@@ -47,7 +47,7 @@ impl Filter {
     }
 
     /// Whether later passes filter in the same way as this one.
-    fn is_settled(self, pass: usize) -> bool {
+    fn may_stop(self, pass: usize) -> bool {
         match self {
             Filter::Doubling(rank) => pass >= 32 || 1 << pass >= rank,
             Filter::Regularised(_) | Filter::Soft(_) => true,
@@ -90,22 +90,22 @@ pub(crate) struct Plan {
 pub(crate) struct Smoothed {
     pub factors: Factors,
     pub passes: usize,
-    /// Why it stopped before it settled.
-    pub unsettled: Option<Unsettled>,
+    /// Why it stopped before it converged.
+    pub not_converged: Option<NotConverged>,
 }
 
-/// Why a smoothing stopped before it settled.
+/// Why a smoothing stopped before it converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsettled {
+pub(crate) enum NotConverged {
     Passes,
     Time,
 }
 
-impl std::fmt::Display for Unsettled {
+impl std::fmt::Display for NotConverged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Unsettled::Passes => "the passes ran out",
-            Unsettled::Time => "the time ran out",
+            NotConverged::Passes => "no more passes are allowed (`passes`)",
+            NotConverged::Time => "time limit reached",
         })
     }
 }
@@ -136,24 +136,24 @@ pub(crate) fn smooth(
     run: &Run,
 ) -> Result<Smoothed> {
     let mut factors = Factors { centre: vec![0.0; w], directions: Vec::new(), kept: Vec::new(), ridge: RIDGE };
-    let mut unsettled = Some(Unsettled::Passes);
+    let mut not_converged = Some(NotConverged::Passes);
     let mut passes = 0;
     let go_on = || !run.cancel().is_cancelled() && !run.is_down_to(plan.kept);
     while passes < plan.passes {
         let done = run.install(|| pass(x, observed, w, filter, passes, plan.step, &go_on));
         run.check()?;
         let Some((found, old, change)) = done else {
-            unsettled = Some(Unsettled::Time);
+            not_converged = Some(NotConverged::Time);
             break;
         };
         factors = found;
         passes += 1;
-        if filter.is_settled(passes - 1) && change <= plan.tolerance.powi(2) * old && (old > 0.0 || change == 0.0) {
-            unsettled = None;
+        if filter.may_stop(passes - 1) && change <= plan.tolerance.powi(2) * old && (old > 0.0 || change == 0.0) {
+            not_converged = None;
             break;
         }
     }
-    Ok(Smoothed { factors, passes, unsettled })
+    Ok(Smoothed { factors, passes, not_converged })
 }
 
 /// One pass; also the squares of the filled cells before it, and of their change. None where it was told to stop.
@@ -325,7 +325,7 @@ mod tests {
         let plan = Plan { step: Step::Smooth, tolerance: 1e-9, passes: 1000, kept: None };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Doubling(1), plan, &run).unwrap();
         assert!((x[5] - 6.0).abs() < 1e-5, "{}", x[5]);
-        assert!(smoothed.unsettled.is_none());
+        assert!(smoothed.not_converged.is_none());
         let mut row = [5.0, f64::NAN];
         let smoother = smoothed.factors.smoother(ALWAYS).unwrap();
         smoothed.factors.fill_row(&smoother, &mut row, &[true, false], ALWAYS);
@@ -365,11 +365,11 @@ mod tests {
         let observed = [true, true, true, true, true, false];
         let plan = Plan { step: Step::Solve, tolerance: 0.0, passes: 1, kept: None };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Soft(0.1), plan, &run).unwrap();
-        assert_eq!(smoothed.unsettled, Some(Unsettled::Passes));
+        assert_eq!(smoothed.not_converged, Some(NotConverged::Passes));
         let before = x;
         let spent = Run::new(0, 1).unwrap().within(Duration::ZERO);
         let plan = Plan { passes: 9, kept: Some(Duration::ZERO), ..plan };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Soft(0.1), plan, &spent).unwrap();
-        assert_eq!((smoothed.unsettled, smoothed.passes, x), (Some(Unsettled::Time), 0, before));
+        assert_eq!((smoothed.not_converged, smoothed.passes, x), (Some(NotConverged::Time), 0, before));
     }
 }

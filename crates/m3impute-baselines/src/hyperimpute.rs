@@ -46,8 +46,8 @@ pub struct HyperImputeParams {
     pub trees: usize,
     /// How many steps a network is trained.
     pub steps: usize,
-    /// Whether a line, or softmax regression for levels, is a candidate.
-    pub line: bool,
+    /// Whether ridge regression, or softmax regression for levels, is a candidate.
+    pub linear: bool,
     /// Whether a random forest is.
     pub forest: bool,
     /// Whether extremely random trees are.
@@ -59,7 +59,7 @@ pub struct HyperImputeParams {
     /// Whether a small network is.
     pub network: bool,
     /// How often the columns of new rows are gone through.
-    pub rounds: usize,
+    pub new_row_sweeps: usize,
 }
 
 impl Default for HyperImputeParams {
@@ -70,13 +70,13 @@ impl Default for HyperImputeParams {
             folds: None,
             trees: 100,
             steps: 600,
-            line: true,
+            linear: true,
             forest: true,
             extra: true,
             boosting: true,
             neighbours: true,
             network: true,
-            rounds: 3,
+            new_row_sweeps: 3,
         }
     }
 }
@@ -96,7 +96,7 @@ impl HyperImputeParams {
         let mut all = Vec::new();
         let mut add =
             |wanted: bool, these: &[&'static Candidate]| all.extend_from_slice(if wanted { these } else { &[] });
-        add(self.line, &[&candidates::LINE]);
+        add(self.linear, &[&candidates::LINEAR]);
         add(self.forest, &[&candidates::FOREST]);
         add(self.extra, &[&candidates::EXTRA, &candidates::EXTRA_LARGE]);
         add(self.boosting, &[&candidates::BOOSTING, &candidates::BOOSTING_SMALL]);
@@ -144,14 +144,18 @@ pub static SPEC: MethodSpec = MethodSpec {
         },
         ParamSpec { name: "trees", doc: "trees of a forest", expects: Expect::Whole(1, 10_000) },
         ParamSpec { name: "steps", doc: "steps of training a network", expects: Expect::Whole(1, 1_000_000) },
-        ParamSpec { name: "line", doc: "try a line, or softmax regression for levels", expects: Expect::Flag },
+        ParamSpec {
+            name: "linear",
+            doc: "try linear regression, or softmax regression for levels",
+            expects: Expect::Flag,
+        },
         ParamSpec { name: "forest", doc: "try a random forest", expects: Expect::Flag },
         ParamSpec { name: "extra", doc: "try extremely random trees", expects: Expect::Flag },
         ParamSpec { name: "boosting", doc: "try boosted trees", expects: Expect::Flag },
         ParamSpec { name: "neighbours", doc: "try the nearest rows", expects: Expect::Flag },
         ParamSpec { name: "network", doc: "try a small network", expects: Expect::Flag },
         ParamSpec {
-            name: "rounds",
+            name: "new_row_sweeps",
             doc: "how often the columns of new rows are gone through",
             expects: Expect::Whole(1, 100),
         },
@@ -179,7 +183,7 @@ pub static SPEC: MethodSpec = MethodSpec {
 /// let hyperimpute = m3impute_baselines::METHODS.iter().find(|m| m.name == "hyperimpute").unwrap();
 /// let filled = (hyperimpute.build)(&Settings::default())?.impute(&table, &mut Run::new(0, 1)?)?;
 /// assert!((filled.table.number(17, 1) - 53.0).abs() < 0.1);
-/// assert!(filled.notes[0].contains("line"));
+/// assert!(filled.notes[0].contains("linear"));
 /// # Ok::<(), m3impute_core::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -279,7 +283,10 @@ impl HyperImpute {
                 learner.truncate(KEPT_NODES / w);
             }
         }
-        Ok(Learnt { model: Learners { rounds: self.params.rounds, columns, order, responses, learners }, notes })
+        Ok(Learnt {
+            model: Learners { new_row_sweeps: self.params.new_row_sweeps, columns, order, responses, learners },
+            notes,
+        })
     }
 
     /// The table again from the start, now with every observed cell, by the learners that were found.
@@ -308,7 +315,7 @@ impl HyperImpute {
                 let Some(learner) = candidate.fit(&task, &effort, run, Stream { purpose: "hyperimpute fit", index })?
                 else {
                     notes.push(format!(
-                        "the time was up in sweep {} of {}: its last {} columns keep the answers of before",
+                        "time limit reached in sweep {} of {}: its last {} columns keep earlier predictions",
                         sweep + 1,
                         found.sweeps,
                         open.len() - at
@@ -343,7 +350,7 @@ impl HyperImpute {
                 candidate.fit(&task, &effort, run, Stream { purpose: "hyperimpute complete", index: f as u64 })?;
             if learners[f].is_none() {
                 notes.push(format!(
-                    "the time was up: holes of new rows in {} columns that are complete here get a typical value",
+                    "time limit reached: missing cells of new rows in {} columns that are complete here get the baseline",
                     complete.len() - at
                 ));
                 break;
@@ -413,15 +420,15 @@ mod tests {
             assert_eq!(out.table.number(i, 2), if x > 30.0 { 9.0 } else { 5.0 }, "row {i}");
             assert_eq!(out.table.number(i, 3), f64::from(u8::from(x > 20.0)), "row {i}");
         }
-        assert!(out.notes[0].starts_with("learners: line in column 2"), "{:?}", out.notes);
+        assert!(out.notes[0].starts_with("learners: linear in column 2"), "{:?}", out.notes);
     }
 
     #[test]
     fn learners_that_are_not_wanted_are_not_chosen() {
-        let params = [("line", "false"), ("boosting", "false"), ("network", "false"), ("trees", "10")];
+        let params = [("linear", "false"), ("boosting", "false"), ("network", "false"), ("trees", "10")];
         let out = imputer(&params).impute(&table(), &mut Run::new(0, 1).unwrap()).unwrap();
-        assert!(!out.notes[0].contains("line") && !out.notes[0].contains("boosting"), "{:?}", out.notes);
-        let none = ["line", "forest", "extra", "boosting", "neighbours", "network"].map(|name| (name, "false"));
+        assert!(!out.notes[0].contains("linear") && !out.notes[0].contains("boosting"), "{:?}", out.notes);
+        let none = ["linear", "forest", "extra", "boosting", "neighbours", "network"].map(|name| (name, "false"));
         assert!(imputer(&none).impute(&table(), &mut Run::new(0, 1).unwrap()).is_ok());
     }
 

@@ -52,12 +52,12 @@ pub(crate) fn most_frequent(codes: impl Iterator<Item = usize>, count: usize) ->
 /// How many nodes the forests for new rows have together where they would have more: about 100 MB.
 pub(crate) const KEPT_NODES: usize = 6_000_000;
 
-/// Fills rows by answers that are given column by column, `rounds` times in this order. `read` makes a number (or `NaN`, for
+/// Fills rows by predictions that are made column by column, `sweeps` times in this order. `read` makes a number (or `NaN`, for
 /// which it says where to start) what learners see, `write` the reverse, and `answer` says the values of some rows of a
 /// feature, or that nothing was learnt of it.
 pub(crate) fn fill_in_turn(
     rows: &mut Encoded,
-    rounds: usize,
+    sweeps: usize,
     order: &[usize],
     read: impl Fn(usize, f64) -> f32,
     write: impl Fn(usize, f32) -> f64,
@@ -71,7 +71,7 @@ pub(crate) fn fill_in_turn(
         (0..w).map(|f| (0..rows.rows as u32).filter(|&i| !rows.observed[i as usize * w + f]).collect()).collect();
     let mut x: Vec<f32> = rows.x.iter().enumerate().map(|(at, &v)| read(at % w, v)).collect(); // [n, w]
     let mut answered = vec![false; w];
-    for _ in 0..rounds {
+    for _ in 0..sweeps {
         for &f in order {
             let Some(answers) = answer(f, &x, &holes[f])? else { continue };
             answered[f] = true;

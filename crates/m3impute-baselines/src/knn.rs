@@ -191,7 +191,7 @@ impl TransductiveMethod for Knn {
         let bank = Bank::new(kept.x, weights, self.params.shrink);
         let model = Neighbours { bank, rule: chosen.rule, no_neighbour: self.params.no_neighbour };
         if model.fill_within(data, run, true)? {
-            notes.push("the time ran out before every row had its neighbours".to_owned());
+            notes.push("time limit reached before every row had its neighbours".to_owned());
         }
         Ok(Learnt { model, notes })
     }

@@ -1,12 +1,12 @@
-//! Chained regressions: each column is predicted from all others, in turn, round after round.
+//! Chained regressions: each column is predicted from all others, in turn, iteration after iteration.
 //!
-//! The preset `paper` is Bayesian ridge regression on columns scaled to the unit interval, at most 50 rounds,
+//! The preset `paper` is Bayesian ridge regression on columns scaled to the unit interval, at most 50 iterations,
 //! deterministic. The default standardises, predicts levels by softmax regression, and keeps predictions within the
 //! observed range.
 //!
-//! A new row starts from the means and goes through the regressions of the last round until it settles. (Replaying every
-//! round of the training would need all their regressions; the last ones lead to the same place where the chain has
-//! settled.)
+//! A new row starts from the means and goes through the regressions of the last iteration until it settles. (Replaying every
+//! iteration of the training would need all their regressions; the last ones lead to the same place where the chain has
+//! converged.)
 //!
 //! Notation: `n` rows, `w` features.
 
@@ -46,13 +46,13 @@ pub enum Levels {
 /// The parameters of `mice`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MiceParams {
-    /// How many rounds at most.
-    pub rounds: usize,
-    /// The largest change of a row, relative to the largest observed value, at which the rounds stop.
+    /// How many iterations at most.
+    pub iterations: usize,
+    /// The largest change of a row, relative to the largest observed value, at which the iterations stop.
     pub tolerance: f64,
     /// How columns with levels, and numbers of two values, are predicted.
     pub levels: Levels,
-    /// Whether predictions are kept within the observed range between the rounds too.
+    /// Whether predictions are kept within the observed range between the iterations too.
     pub bounded: bool,
     /// How numbers are scaled.
     pub scale: Scale,
@@ -60,7 +60,7 @@ pub struct MiceParams {
 
 impl Default for MiceParams {
     fn default() -> MiceParams {
-        MiceParams { rounds: 30, tolerance: 1e-3, levels: Levels::Logistic, bounded: true, scale: Scale::Standard }
+        MiceParams { iterations: 30, tolerance: 1e-3, levels: Levels::Logistic, bounded: true, scale: Scale::Standard }
     }
 }
 
@@ -68,9 +68,13 @@ impl MiceParams {
     /// The parameters of a preset.
     fn of_preset(name: &str) -> MiceParams {
         match name {
-            "paper" => {
-                MiceParams { rounds: 50, tolerance: 1e-3, levels: Levels::Ridge, bounded: false, scale: Scale::MinMax }
-            }
+            "paper" => MiceParams {
+                iterations: 50,
+                tolerance: 1e-3,
+                levels: Levels::Ridge,
+                bounded: false,
+                scale: Scale::MinMax,
+            },
             _ => MiceParams::default(),
         }
     }
@@ -79,7 +83,7 @@ impl MiceParams {
 /// The row of the registry.
 pub static SPEC: MethodSpec = MethodSpec {
     name: "mice",
-    summary: "chained regressions: each column from all others, round after round, until they settle",
+    summary: "chained regressions: each column from all others, iteration after iteration, until they settle",
     avoid: "relations that are not linear; and where several imputations are wanted, since this gives the expected one",
     inductive: true,
     distributions: false,
@@ -87,13 +91,13 @@ pub static SPEC: MethodSpec = MethodSpec {
     slow: false,
     presets: &[
         ("default", "standardised, levels by softmax regression, within the observed range"),
-        ("paper", "Bayesian ridge regression on the unit interval, at most 50 rounds"),
+        ("paper", "Bayesian ridge regression on the unit interval, at most 50 iterations"),
     ],
     params: &[
-        ParamSpec { name: "rounds", doc: "how many rounds at most", expects: Expect::Whole(1, 100_000) },
+        ParamSpec { name: "iterations", doc: "how many iterations at most", expects: Expect::Whole(1, 100_000) },
         ParamSpec {
             name: "tolerance",
-            doc: "the largest change of a row, relative to the largest observed value, at which the rounds stop",
+            doc: "the largest change of a row, relative to the largest observed value, at which the iterations stop",
             expects: Expect::Number(0.0, 1.0),
         },
         ParamSpec {
@@ -103,7 +107,7 @@ pub static SPEC: MethodSpec = MethodSpec {
         },
         ParamSpec {
             name: "bounded",
-            doc: "whether predictions are kept within the observed range between the rounds too",
+            doc: "whether predictions are kept within the observed range between the iterations too",
             expects: Expect::Flag,
         },
         ParamSpec { name: "scale", doc: "how numbers are scaled", expects: Expect::Choice(&["minmax", "standard"]) },
@@ -134,39 +138,41 @@ impl TransductiveMethod for Mice {
     }
 
     fn learn(&self, data: &mut Encoded, run: &mut Run) -> Result<Learnt<Regressions>> {
-        let MiceParams { rounds, tolerance, .. } = self.params;
+        let MiceParams { iterations, tolerance, .. } = self.params;
         let mut chain = Chain::new(data, &self.params);
         let largest =
             data.x.iter().zip(&data.observed).filter(|(_, seen)| **seen).fold(0.0_f64, |a, (x, _)| a.max(x.abs()));
         let enough = tolerance * largest;
         let mut notes = Vec::new();
-        let mut unsettled = chain.has_holes();
-        for round in 1..=rounds {
+        let mut open = chain.has_holes();
+        for iteration in 1..=iterations {
             if !chain.has_holes() {
                 break;
             }
-            let Some(change) = chain.round(run)? else {
+            let Some(change) = chain.iterate(run)? else {
                 notes.push(match chain.unfitted() {
-                    0 => format!("the time ran out in round {round}; the last complete round is kept"),
-                    columns => format!("the time ran out in round {round}; means are kept in {columns} columns"),
+                    0 => format!("time limit reached in iteration {iteration}; the last complete one is kept"),
+                    columns => {
+                        format!("time limit reached in iteration {iteration}; means are kept in {columns} columns")
+                    }
                 });
                 break;
             };
-            run.report("rounds", round as u64, rounds as u64, format!("change {change:.2e}"));
+            run.report("iterations", iteration as u64, iterations as u64, format!("change {change:.2e}"));
             if change < enough {
-                notes.push(format!("settled after {round} rounds"));
-                unsettled = false;
+                notes.push(format!("converged after {iteration} iterations"));
+                open = false;
                 break;
             }
-            if run.is_spent() && round < rounds {
-                notes.push(format!("the time ran out after round {round} of {rounds}"));
+            if run.is_spent() && iteration < iterations {
+                notes.push(format!("time limit reached after iteration {iteration} of {iterations}"));
                 break;
             }
         }
-        if unsettled && notes.is_empty() {
-            notes.push(format!("had not settled after {rounds} rounds"));
+        if open && notes.is_empty() {
+            notes.push(format!("did not converge in {iterations} iterations"));
         }
-        let model = chain.finish(data, rounds, enough, run)?;
+        let model = chain.finish(data, iterations, enough, run)?;
         Ok(Learnt { model, notes })
     }
 }
@@ -196,7 +202,7 @@ pub struct Regressions {
     low: Vec<f64>,              // [w], centred
     high: Vec<f64>,             // [w]
     bounded: bool,
-    rounds: usize,
+    iterations: usize,
     enough: f64,
 }
 
@@ -235,7 +241,7 @@ impl Regressions {
             *v = if observed[f] { *v - self.centre[f] } else { 0.0 };
         }
         let mut answer = vec![0.0; missing.iter().map(|c| c.len()).max().unwrap_or(0)];
-        for _ in 0..self.rounds {
+        for _ in 0..self.iterations {
             let mut change = 0.0;
             for column in &missing {
                 let answer = &mut answer[..column.len()];
@@ -260,7 +266,7 @@ impl Regressions {
 #[derive(Serialize, Deserialize)]
 struct State {
     bounded: bool,
-    rounds: usize,
+    iterations: usize,
     enough: f64,
 }
 
@@ -297,11 +303,11 @@ impl MatrixModel for Regressions {
         for (name, vector) in self.vectors() {
             tensors.insert(name.to_owned(), Tensor::F64(vec![w], vector.clone()));
         }
-        serde_json::json!(State { bounded: self.bounded, rounds: self.rounds, enough: self.enough })
+        serde_json::json!(State { bounded: self.bounded, iterations: self.iterations, enough: self.enough })
     }
 
     fn restore(file: &ModelFile, width: usize) -> Result<Regressions> {
-        let State { bounded, rounds, enough } = file.state()?;
+        let State { bounded, iterations, enough } = file.state()?;
         let (_, order) = file.u32s("order")?;
         let known = file.header.encoder.columns();
         let mut seen: Vec<u32> = order.to_vec();
@@ -329,7 +335,8 @@ impl MatrixModel for Regressions {
         let area = width.checked_mul(width).ok_or_else(|| Error::damaged("too many features"))?;
         let (low, high) = (sized("low", width)?, sized("high", width)?);
         let links: Vec<Link> = file.u8s("links")?.1.iter().map(link).collect::<Result<_>>()?;
-        if links.len() != width || low.iter().zip(&high).any(|(l, h)| l > h) || rounds > 100_000 || enough.is_nan() {
+        if links.len() != width || low.iter().zip(&high).any(|(l, h)| l > h) || iterations > 100_000 || enough.is_nan()
+        {
             return Err(Error::damaged("the regressions do not fit the columns"));
         }
         Ok(Regressions {
@@ -341,7 +348,7 @@ impl MatrixModel for Regressions {
             low,
             high,
             bounded,
-            rounds,
+            iterations,
             enough,
         })
     }
@@ -403,7 +410,7 @@ mod tests {
         let imputer = (SPEC.build)(&settings("default", &[])).unwrap();
         let mut run = Run::new(0, 1).unwrap().within(std::time::Duration::ZERO);
         let out = imputer.impute(&table(), &mut run).unwrap();
-        assert!(out.notes[0].starts_with("the time ran out"), "{:?}", out.notes);
+        assert!(out.notes[0].starts_with("time limit reached"), "{:?}", out.notes);
         assert!(out.fallbacks.is_empty());
     }
 

@@ -50,7 +50,7 @@ pub struct MissForestParams {
     /// When to stop before.
     pub stop: Stop,
     /// How often the columns of new rows are gone through.
-    pub rounds: usize,
+    pub new_row_sweeps: usize,
 }
 
 impl Default for MissForestParams {
@@ -66,7 +66,7 @@ impl Default for MissForestParams {
             aggregate: Aggregate::Median,
             sweeps: 4,
             stop: Stop::Never,
-            rounds: 3,
+            new_row_sweeps: 3,
         }
     }
 }
@@ -141,7 +141,7 @@ pub static SPEC: MethodSpec = MethodSpec {
             expects: Expect::Choice(&["growing", "never"]),
         },
         ParamSpec {
-            name: "rounds",
+            name: "new_row_sweeps",
             doc: "how often the columns of new rows are gone through",
             expects: Expect::Whole(1, 100),
         },
@@ -195,7 +195,10 @@ impl MatrixMethod for MissForest {
         sweeps.learn_complete_columns(run)?;
         sweeps.say_what_is_kept();
         let notes = std::mem::take(&mut sweeps.notes);
-        Ok(Learnt { model: Forests::new(self.params.rounds, sweeps.features, sweeps.order, sweeps.forests), notes })
+        Ok(Learnt {
+            model: Forests::new(self.params.new_row_sweeps, sweeps.features, sweeps.order, sweeps.forests),
+            notes,
+        })
     }
 
     fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
@@ -279,7 +282,7 @@ impl<'a> Sweeps<'a> {
                     Forest::fit(&self.frame, f, &self.shown[f], &self.plan(f), run, "missforest tree", index)?
                 else {
                     self.notes.push(format!(
-                        "the time was up in sweep {} of at most {sweeps}: its last {} columns keep the answers of before",
+                        "time limit reached in sweep {} of at most {sweeps}: its last {} columns keep earlier predictions",
                         sweep + 1,
                         open.len() - at
                     ));
@@ -370,7 +373,7 @@ impl<'a> Sweeps<'a> {
                 let Some(error) = self.held_out_error(f, &rows, &plan, &part)? else {
                     // Without any time left, there is more to be told than this.
                     if run.is_spent() {
-                        self.notes.push("the time was up before the first sweep".to_owned());
+                        self.notes.push("time limit reached before the first sweep".to_owned());
                         return Ok(false);
                     }
                     let left = columns.len() - at;
@@ -421,7 +424,7 @@ impl<'a> Sweeps<'a> {
             let fitted = Forest::fit(&self.frame, f, &self.shown[f], &plan, run, "missforest complete", f as u64)?;
             let Some(mut forest) = fitted else {
                 self.notes.push(format!(
-                    "the time was up: holes of new rows in {} columns that are complete here get a typical value",
+                    "time limit reached: missing cells of new rows in {} columns that are complete here get the baseline",
                     complete.len() - at
                 ));
                 break;

@@ -7,7 +7,7 @@
 //! form of the same fixed point.
 
 use crate::factors::{
-    CHOOSING_SHARE, Factors, Filter, Plan, RIDGE, Smoothed, Step, Unsettled, largest_singular_value, smooth,
+    CHOOSING_SHARE, Factors, Filter, NotConverged, Plan, RIDGE, Smoothed, Step, largest_singular_value, smooth,
     zero_filled,
 };
 use m3impute_core::encode::{Constants, Layout, Scale};
@@ -135,7 +135,7 @@ impl SoftImpute {
         while part >= SMALLEST && worse < 3 {
             run.report("choosing the shrinkage", (part.ln() / STEP.ln()).round() as u64, steps, "");
             // Starts from the answer before.
-            if self.smooth(&mut x, &shown, part * largest, kept, run)?.unsettled == Some(Unsettled::Time) {
+            if self.smooth(&mut x, &shown, part * largest, kept, run)?.not_converged == Some(NotConverged::Time) {
                 break;
             }
             let error = held.squared_error(&x);
@@ -179,10 +179,11 @@ impl TransductiveMethod for SoftImpute {
         let mut x = zero_filled(data);
         // Without time for the largest singular value there is none for a pass.
         let lambda = part * largest_singular_value(&x, data.width(), run)?.unwrap_or(0.0);
-        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, data, lambda, Some(Duration::ZERO), run)?;
+        let Smoothed { factors, passes, not_converged } =
+            self.smooth(&mut x, data, lambda, Some(Duration::ZERO), run)?;
         notes.push(format!("{} directions are left after shrinkage", factors.rank()));
-        if let Some(why) = unsettled {
-            notes.push(format!("the filled cells had not settled after {passes} passes: {why}"));
+        if let Some(why) = not_converged {
+            notes.push(format!("did not converge in {passes} passes: {why}"));
         }
         data.x = x;
         Ok(Learnt { model: factors.with_ridge(RIDGE), notes })

@@ -4,7 +4,7 @@
 //! default standardises, centres in every pass, shrinks each direction by the noise that the left-out ones show, and
 //! chooses the rank on held-out observed cells. A new row is filled by the closed form of the same fixed point.
 
-use crate::factors::{CHOOSING_SHARE, Factors, Filter, Plan, RIDGE, Smoothed, Step, Unsettled, smooth, zero_filled};
+use crate::factors::{CHOOSING_SHARE, Factors, Filter, NotConverged, Plan, RIDGE, Smoothed, Step, smooth, zero_filled};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::heldout::hold_out;
 use m3impute_core::{
@@ -126,7 +126,7 @@ impl Svd {
         while rank <= most && worse < 3 {
             run.report("choosing the rank", rank as u64, most as u64, "");
             // Starts from the previous rank's answer.
-            if self.smooth(&mut x, &shown, rank, kept, run)?.unsettled == Some(Unsettled::Time) {
+            if self.smooth(&mut x, &shown, rank, kept, run)?.not_converged == Some(NotConverged::Time) {
                 break;
             }
             let error = held.squared_error(&x);
@@ -168,9 +168,9 @@ impl TransductiveMethod for Svd {
             }
         };
         let mut x = zero_filled(data);
-        let Smoothed { factors, passes, unsettled } = self.smooth(&mut x, data, rank, Some(Duration::ZERO), run)?;
-        if let Some(why) = unsettled {
-            notes.push(format!("the filled cells had not settled after {passes} passes: {why}"));
+        let Smoothed { factors, passes, not_converged } = self.smooth(&mut x, data, rank, Some(Duration::ZERO), run)?;
+        if let Some(why) = not_converged {
+            notes.push(format!("did not converge in {passes} passes: {why}"));
         }
         data.x = x;
         // Without shrinkage the fixed point may not exist: then a row stops about where so many passes would.

@@ -59,8 +59,8 @@ impl Candidate {
 }
 
 /// Least absolute deviations; softmax regression for levels.
-pub static LINE: Candidate = Candidate {
-    name: "line",
+pub static LINEAR: Candidate = Candidate {
+    name: "linear",
     build: |_| {
         let (numbers, levels) = (OfNumbers::Lad, OfLevels::Likely);
         Box::new(RegressionLearner { scaling: Scaling::Standard, numbers, levels })
@@ -96,7 +96,7 @@ pub static NETWORK: Candidate = Candidate {
     },
 };
 /// As published: ridge regression of penalty 1; softmax regression with balanced classes for levels.
-pub static PUBLISHED_LINE: Candidate = Candidate {
+pub static PUBLISHED_LINEAR: Candidate = Candidate {
     name: "ridge or logistic",
     build: |_| {
         let (numbers, levels) = (OfNumbers::Ridge(1.0), OfLevels::Balanced);

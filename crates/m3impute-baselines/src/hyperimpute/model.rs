@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// One learner a feature, and the order in which features are filled.
 #[derive(Debug)]
 pub struct Learners {
-    pub(super) rounds: usize,
+    pub(super) new_row_sweeps: usize,
     pub(super) columns: Vec<Column>, // [w]
     pub(super) order: Vec<usize>,
     /// What is predicted of each feature, `[w]`.
@@ -23,7 +23,7 @@ pub struct Learners {
 
 #[derive(Serialize, Deserialize)]
 struct State {
-    rounds: usize,
+    new_row_sweeps: usize,
     order: Vec<usize>,
     /// Which numbers are taken as levels.
     coded: Vec<bool>,
@@ -36,7 +36,7 @@ impl MatrixModel for Learners {
     fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let read = |f: usize, v| self.columns[f].read(v);
         let write = |f: usize, v| self.columns[f].write(v);
-        fill_in_turn(rows, self.rounds, &self.order, read, write, |f, x, holes| {
+        fill_in_turn(rows, self.new_row_sweeps, &self.order, read, write, |f, x, holes| {
             self.learners[f].as_ref().map(|learner| learner.predict(x, holes, run)).transpose()
         })?;
         Ok(None)
@@ -53,7 +53,7 @@ impl MatrixModel for Learners {
             kinds.push(learner.as_ref().map(|l| l.store(&format!("{f}."), tensors).to_owned()));
         }
         let state = State {
-            rounds: self.rounds,
+            new_row_sweeps: self.new_row_sweeps,
             order: self.order.clone(),
             coded: self.columns.iter().map(|c| c.coded.is_some()).collect(),
             responses: self.responses.clone(),
@@ -74,7 +74,7 @@ impl MatrixModel for Learners {
             && state.learners.len() == width
             && state.responses.len() == width
             && shape == [width];
-        if !fits || state.rounds > 1000 {
+        if !fits || state.new_row_sweeps > 1000 {
             return Err(Error::damaged(format!("the state does not fit {width} features")));
         }
         let mut columns = Vec::with_capacity(width);
@@ -112,6 +112,12 @@ impl MatrixModel for Learners {
             let stored = Stored { file, prefix: &prefix, feature: f, levels: &levels, flags: &levels, response };
             learners.push(kind.as_ref().map(|kind| restore(kind, &stored)).transpose()?);
         }
-        Ok(Learners { rounds: state.rounds, columns, order: state.order, responses: state.responses, learners })
+        Ok(Learners {
+            new_row_sweeps: state.new_row_sweeps,
+            columns,
+            order: state.order,
+            responses: state.responses,
+            learners,
+        })
     }
 }

@@ -48,7 +48,7 @@ pub fn iterate(problem: Problem<'_>, run: &Run) -> Result<Outcome> {
         notes: Vec::new(),
     };
     let candidates = |f: usize| -> Vec<&'static Candidate> {
-        let mut all = vec![&candidates::PUBLISHED_FOREST, &candidates::PUBLISHED_LINE];
+        let mut all = vec![&candidates::PUBLISHED_FOREST, &candidates::PUBLISHED_LINEAR];
         if out_of(data, f) >= ALL_FROM {
             all.extend([&candidates::PUBLISHED_BOOSTING, &candidates::PUBLISHED_CONSTANT]);
             if params.network {
@@ -83,7 +83,7 @@ pub fn iterate(problem: Problem<'_>, run: &Run) -> Result<Outcome> {
                     }
                 }
                 total += if highest.is_finite() { highest } else { 0.0 };
-                winners[f].map_or(&candidates::PUBLISHED_LINE, |w| w.1)
+                winners[f].map_or(&candidates::PUBLISHED_LINEAR, |w| w.1)
             };
             chosen.push((classes, candidate));
             let task = out.state.task(f, &responses[f], &out.state.shown[f]);
@@ -91,7 +91,7 @@ pub fn iterate(problem: Problem<'_>, run: &Run) -> Result<Outcome> {
             let Some(learner) = candidate.fit(&task, &effort, run, Stream { purpose: "hyperimpute fit", index })?
             else {
                 out.notes.push(format!(
-                    "the time was up in iteration {} of at most {}: its last {} columns keep the answers of before",
+                    "time limit reached in iteration {} of at most {}: its last {} columns keep earlier predictions",
                     iteration + 1,
                     params.sweeps,
                     open.len() - at

@@ -1,4 +1,4 @@
-//! The rounds of the chain over a whole matrix.
+//! The iterations of the chain over a whole matrix.
 //!
 //! A regression needs only sums of products over the rows where its target is observed. Those over all rows are kept up
 //! to date as cells change, and the rows where the target is missing, or those where it is observed if they are fewer,
@@ -14,11 +14,11 @@ use std::ops::Range;
 
 /// The penalty of softmax regression on standardised predictors.
 const PENALTY: f64 = 1.0;
-/// The steps of softmax regression in the first round, and in later ones, which start from the answer before.
+/// The steps of softmax regression in the first iteration, and in later ones, which start from the answer before.
 const FIRST_STEPS: usize = 30;
 const LATER_STEPS: usize = 8;
 
-/// A matrix in the middle of the rounds.
+/// A matrix in the middle of the iterations.
 pub(super) struct Chain {
     n: usize,
     w: usize,
@@ -50,7 +50,7 @@ impl Chain {
             low: vec![0.0; w],
             high: vec![0.0; w],
             bounded: params.bounded,
-            rounds: 0,
+            iterations: 0,
             enough: 0.0,
         };
         for f in 0..w {
@@ -98,9 +98,9 @@ impl Chain {
         self.targets.iter().filter(|t| !t.is_fitted && !t.missing.is_empty()).count()
     }
 
-    /// One round over the columns with holes: the largest change of a row. None where the time ran out, in which case
-    /// the round is taken back unless it was the first.
-    pub fn round(&mut self, run: &Run) -> Result<Option<f64>> {
+    /// One iteration over the columns with missing cells: the largest change of a row. None where the time ran out, in which case
+    /// the iteration is taken back unless it was the first.
+    pub fn iterate(&mut self, run: &Run) -> Result<Option<f64>> {
         let before = self.x.clone(); // [n, w]
         let go_on = || run.goes_on();
         let done = run.install(|| {
@@ -120,7 +120,7 @@ impl Chain {
     }
 
     /// Fits the columns that had no holes too, as far as there is time, and writes the answers into the holes.
-    pub fn finish(mut self, data: &mut Encoded, rounds: usize, enough: f64, run: &Run) -> Result<Regressions> {
+    pub fn finish(mut self, data: &mut Encoded, iterations: usize, enough: f64, run: &Run) -> Result<Regressions> {
         let go_on = || run.goes_on();
         if self.targets.iter().any(|t| !t.is_fitted) {
             run.install(|| {
@@ -140,7 +140,7 @@ impl Chain {
                 *cell = if is_answered { self.x[c] + self.model.centre[f] } else { f64::NAN };
             }
         }
-        Ok(Regressions { rounds, enough, ..self.model })
+        Ok(Regressions { iterations, enough, ..self.model })
     }
 
     fn sum_up(&mut self, go_on: GoOn<'_>) -> Option<()> {
@@ -356,7 +356,7 @@ mod tests {
         let mut data = Encoder::fit(&table, encoding).unwrap().encode(&table).unwrap();
         let run = Run::new(0, 1).unwrap();
         let mut chain = Chain::new(&data, &MiceParams::default());
-        chain.round(&run).unwrap();
+        chain.iterate(&run).unwrap();
         let model = chain.finish(&mut data, 1, 0.0, &run).unwrap();
         assert!(model.links.contains(&Link::NoAnswer));
         assert!(model.weights.iter().chain(&model.intercepts).all(|v| v.is_finite()));
@@ -399,7 +399,7 @@ mod tests {
         let encoding = Encoding { layout: Layout::Flags, scale: Scale::Standard, constants: Constants::Leave };
         let data = Encoder::fit(&table, encoding).unwrap().encode(&table).unwrap();
         let mut chain = Chain::new(&data, &MiceParams::default());
-        chain.round(&Run::new(0, 1).unwrap()).unwrap();
+        chain.iterate(&Run::new(0, 1).unwrap()).unwrap();
         let (sums, products) = (column_sums(&chain.x, chain.w), gram(&chain.x, chain.w, ALWAYS).unwrap());
         let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
         assert!(close(&chain.sums, &sums) && close(&chain.gram, &products), "{:?} {products:?}", chain.gram);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// One forest a feature, and the order in which features are filled.
 #[derive(Clone, Debug)]
 pub struct Forests {
-    rounds: usize,
+    new_row_sweeps: usize,
     features: Vec<UnitFeature>, // [w]
     order: Vec<usize>,
     /// None for features that there was no time for, `[w]`.
@@ -20,7 +20,7 @@ pub struct Forests {
 
 #[derive(Serialize, Deserialize)]
 struct State {
-    rounds: usize,
+    new_row_sweeps: usize,
     order: Vec<usize>,
     levels: Vec<usize>,
     /// Which features have a forest.
@@ -29,12 +29,12 @@ struct State {
 
 impl Forests {
     pub(super) fn new(
-        rounds: usize,
+        new_row_sweeps: usize,
         features: Vec<UnitFeature>,
         order: Vec<usize>,
         forests: Vec<Option<Forest>>,
     ) -> Forests {
-        Forests { rounds, features, order, forests }
+        Forests { new_row_sweeps, features, order, forests }
     }
 }
 
@@ -43,7 +43,7 @@ impl MatrixModel for Forests {
         // New rows may lie outside of what was seen; to a tree they are then at its edge, whatever the distance.
         let read = |f: usize, v| self.features[f].read(v);
         let write = |_, v| f64::from(v);
-        fill_in_turn(rows, self.rounds, &self.order, read, write, |f, x, holes| {
+        fill_in_turn(rows, self.new_row_sweeps, &self.order, read, write, |f, x, holes| {
             self.forests[f].as_ref().map(|forest| forest.predict(x, holes, run)).transpose()
         })?;
         Ok(None)
@@ -58,7 +58,7 @@ impl MatrixModel for Forests {
             }
         }
         let state = State {
-            rounds: self.rounds,
+            new_row_sweeps: self.new_row_sweeps,
             order: self.order.clone(),
             levels: self.features.iter().map(|f| f.levels).collect(),
             learnt: self.forests.iter().map(Option::is_some).collect(),
@@ -75,7 +75,7 @@ impl MatrixModel for Forests {
         }
         let expected: Vec<usize> = file.header.encoder.features().iter().map(|f| levels_of(f.meaning)).collect();
         let (shape, starts) = file.f32s("initial")?;
-        if state.levels != expected || state.learnt.len() != width || shape != [width] || state.rounds > 1000 {
+        if state.levels != expected || state.learnt.len() != width || shape != [width] || state.new_row_sweeps > 1000 {
             return Err(Error::damaged(format!("the state does not fit {width} features")));
         }
         let mut features = Vec::with_capacity(width);
@@ -89,6 +89,6 @@ impl MatrixModel for Forests {
             let learnt = state.learnt[f];
             forests.push(if learnt { Some(Forest::restore(file, &format!("{f}."), f, &state.levels)?) } else { None });
         }
-        Ok(Forests { rounds: state.rounds, features, order: state.order, forests })
+        Ok(Forests { new_row_sweeps: state.new_row_sweeps, features, order: state.order, forests })
     }
 }
