@@ -154,3 +154,16 @@ fn model(spec: &'static MethodSpec, preset: &str, document: &Document) -> Result
     file.write(&mut out)?;
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seed_of_a_model_is_a_model() {
+        for bytes in of("model", "").unwrap() {
+            let file = m3impute::ModelFile::read(&bytes).unwrap();
+            assert!(m3impute::load_file(&file).is_ok(), "write the seeds anew: `m3impute-fuzz seeds`");
+        }
+    }
+}
