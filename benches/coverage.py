@@ -18,10 +18,8 @@ TABLES = ("yacht,wine,concrete,housing,energy,naval,kin8nm,power,blood,breast,di
 
 
 def main():
-    p = tables.arguments(__doc__)
-    p.add_argument("--tables", default=TABLES, help="comma-separated names of tables")
+    p = tables.arguments(__doc__, TABLES, "impute")
     p.add_argument("--level", default="0.9", help="nominal coverage")
-    p.add_argument("--flags", default="", help="further options of `m3impute impute`, such as --preset fast")
     a = p.parse_args()
     print("table,mask,flags,level,cells,covered,width,mae10,seconds")
     for name in a.tables.split(","):

@@ -15,10 +15,8 @@ import tables
 
 
 def main():
-    p = tables.arguments(__doc__)
-    p.add_argument("--tables", default="concrete,naval,power", help="comma-separated names of tables")
+    p = tables.arguments(__doc__, "concrete,naval,power", "fit")
     p.add_argument("--method", default="m3")
-    p.add_argument("--flags", default="", help="further options of `m3impute fit`, such as --preset fast")
     a = p.parse_args()
     print("table,mask,method,flags,fitted_rows,new_rows,ratio,fit_seconds")
     for name in a.tables.split(","):

@@ -109,10 +109,12 @@ def append_result(path, row):
         out.writerow(row)
 
 
-def arguments(doc):
-    """A parser with the options that the benchmarks on tables and masks share."""
+def arguments(doc, names, verb):
+    """A parser with the options that the benchmarks on tables and masks share; `verb` is what `--flags` are for."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=SHARED, help="folder with `datasets` and `masks`")
     parser.add_argument("--mask", default="mcar30", help="mask that hides cells")
     parser.add_argument("--program", type=Path, default=PROGRAM, help="the command line, m3impute")
+    parser.add_argument("--tables", default=names, help="comma-separated names of tables")
+    parser.add_argument("--flags", default="", help=f"further options of `m3impute {verb}`, such as --preset fast")
     return parser

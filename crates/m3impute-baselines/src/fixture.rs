@@ -4,12 +4,7 @@ use m3impute_core::{Column, ColumnSpec, Kind, MethodSpec, ModelFile, Run, Schema
 
 /// `y` is twice `x`, and `side` says whether `x` is above 5; a hole in each of the last two.
 pub(crate) fn table() -> Table {
-    let schema = Schema::new(vec![
-        ColumnSpec::new("x", Kind::Continuous),
-        ColumnSpec::new("y", Kind::Continuous),
-        ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
-    ])
-    .unwrap();
+    let schema = schema(&["x", "y"], "side", ["low", "high"]);
     let x = (0..12).map(f64::from);
     let columns = vec![
         Column::numbers(x.clone().map(Some)),
@@ -17,6 +12,13 @@ pub(crate) fn table() -> Table {
         Column::codes(x.map(|v| (v != 2.0).then_some(u32::from(v > 5.0)))),
     ];
     Table::new(schema, columns).unwrap()
+}
+
+/// Columns of numbers, and after them one of two levels.
+pub(crate) fn schema(numbers: &[&str], category: &str, levels: [&str; 2]) -> Schema {
+    let numbers = numbers.iter().map(|name| ColumnSpec::new(*name, Kind::Continuous));
+    Schema::new(numbers.chain([ColumnSpec::with_levels(category, Kind::Categorical, levels)]).collect::<Vec<_>>())
+        .unwrap()
 }
 
 pub(crate) fn settings(preset: &str, params: &[(&str, &str)]) -> Settings {

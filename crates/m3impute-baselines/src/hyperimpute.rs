@@ -384,19 +384,13 @@ fn chosen(data: &Encoded, open: &[usize], candidate: impl Fn(usize) -> Option<&'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{impute, settings};
-    use m3impute_core::{Column as TableColumn, ColumnSpec, Kind, Schema, Table};
+    use crate::fixture::{impute, schema, settings};
+    use m3impute_core::{Column as TableColumn, Table};
     use std::time::Duration;
 
     /// `y` is twice `x`; `step` is 5 up to 30 and 9 above it; `side` says whether `x` is above 20.
     fn table() -> Table {
-        let schema = Schema::new(vec![
-            ColumnSpec::new("x", Kind::Continuous),
-            ColumnSpec::new("y", Kind::Continuous),
-            ColumnSpec::new("step", Kind::Continuous),
-            ColumnSpec::with_levels("side", Kind::Categorical, ["low", "high"]),
-        ])
-        .unwrap();
+        let schema = schema(&["x", "y", "step"], "side", ["low", "high"]);
         let x = (0..60).map(f64::from);
         let columns = vec![
             TableColumn::numbers(x.clone().map(Some)),

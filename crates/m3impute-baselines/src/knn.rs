@@ -426,15 +426,10 @@ impl MatrixModel for Neighbours {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use m3impute_core::{Column, ColumnSpec, Kind, Schema, Settings, Table};
+    use m3impute_core::{Column, Settings, Table};
 
     fn table() -> Table {
-        let schema = Schema::new(vec![
-            ColumnSpec::new("x", Kind::Continuous),
-            ColumnSpec::new("y", Kind::Continuous),
-            ColumnSpec::with_levels("colour", Kind::Categorical, ["blue", "red"]),
-        ])
-        .unwrap();
+        let schema = crate::fixture::schema(&["x", "y"], "colour", ["blue", "red"]);
         let columns = vec![
             Column::numbers([Some(0.0), Some(1.0), Some(9.0), Some(10.0), Some(0.0), Some(10.0)]),
             Column::numbers([Some(2.0), Some(4.0), Some(20.0), Some(24.0), None, Some(22.0)]),
