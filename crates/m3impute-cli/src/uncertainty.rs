@@ -4,7 +4,6 @@ use crate::args::{OutputArgs, PointChoice, UncertaintyArgs};
 use crate::failure::{Failure, Outcome};
 use crate::table_io::Target;
 use crate::terminal::Verbosity;
-use m3impute::distributions::Distributions;
 use m3impute::{METHODS, Point, PredictiveDistributions, Table};
 use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, ValueFormat};
 use std::path::{Path, PathBuf};
@@ -80,15 +79,9 @@ impl UncertaintyArgs {
                     });
                 }
             }
-            if let (true, false, Distributions::Shares { values, shares }) =
-                (self.probabilities, column.levels.is_empty(), &column.of)
-            {
-                let mut order: Vec<usize> = (0..values.len()).collect();
-                order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-                for place in order {
-                    let Some(level) = column.levels.get(values[place] as usize) else { continue };
-                    let of_level = shares.iter().skip(place).step_by(values.len()).map(|&share| rounded(share));
-                    let values = spread(rows, column.rows.iter().zip(of_level));
+            if self.probabilities {
+                for (level, shares) in column.levels_with_probabilities() {
+                    let values = spread(rows, column.rows.iter().zip(shares.into_iter().map(rounded)));
                     extras.push(ExtraColumn {
                         name: format!("{}_p_{level}", named(of)),
                         of,

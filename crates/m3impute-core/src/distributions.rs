@@ -48,6 +48,21 @@ pub struct ColumnDistributions {
     pub of: Distributions,
 }
 
+impl ColumnDistributions {
+    /// The levels that have probabilities, in the order in which they are shown everywhere: that of the column's levels.
+    /// For each its name and its probability for each row.
+    pub fn levels_with_probabilities(&self) -> Vec<(&str, Vec<f32>)> {
+        let Distributions::Shares { values, shares } = &self.of else { return Vec::new() };
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+        let level = |place: usize| {
+            let name = self.levels.get(values[place] as usize)?;
+            Some((name.as_str(), shares.iter().skip(place).step_by(values.len()).copied().collect()))
+        };
+        order.into_iter().filter_map(level).collect()
+    }
+}
+
 /// The predictive distributions of the missing cells of a table. Columns that a method has no distribution for are left
 /// out; those without missing cells are there, without rows.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,7 +5,6 @@ use crate::errors::{bug, core, io};
 use crate::requests::{RunRequest, infinities};
 use crate::tables::{Changed, Said, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
-use m3impute::distributions::Distributions;
 use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
 use m3impute_io::arrow::document_as_in;
 use m3impute_io::{AtomicFile, ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
@@ -205,17 +204,14 @@ impl Model {
         })?;
         let mut all = Vec::new();
         for column in &distributions.columns {
-            let Distributions::Shares { values, shares } = &column.of else { continue };
-            let mut order: Vec<usize> =
-                (0..values.len()).filter(|&v| (values[v] as usize) < column.levels.len()).collect();
-            order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-            if order.is_empty() {
+            let of_levels = column.levels_with_probabilities();
+            if of_levels.is_empty() {
                 continue;
             }
             let name = document.table().schema().columns()[column.column].name.clone();
-            let levels = order.iter().map(|&v| column.levels[values[v] as usize].clone()).collect();
-            let of_row = |row: &[f32]| order.iter().flat_map(|&v| row[v].to_ne_bytes()).collect::<Vec<u8>>();
-            let shares: Vec<u8> = shares.chunks(values.len()).flat_map(of_row).collect();
+            let of_row = |i: usize| of_levels.iter().flat_map(move |(_, shares)| shares[i].to_ne_bytes());
+            let shares: Vec<u8> = (0..column.rows.len()).flat_map(of_row).collect();
+            let levels = of_levels.iter().map(|(level, _)| (*level).to_owned()).collect();
             all.push((name, rows_as_bytes(py, &column.rows), levels, PyBytes::new(py, &shares)));
         }
         Ok(all)
