@@ -76,7 +76,7 @@ pub(crate) enum Step {
 
 /// How the smoothing goes on, and how long.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Iteration {
     pub step: Step,
     /// The change of the filled cells, relative to their size, that is small enough.
     pub tolerance: f64,
@@ -132,7 +132,7 @@ pub(crate) fn smooth(
     observed: &[bool],
     w: usize,
     filter: Filter,
-    plan: Plan,
+    plan: Iteration,
     run: &Run,
 ) -> Result<Smoothed> {
     let mut factors = Factors { centre: vec![0.0; w], directions: Vec::new(), kept: Vec::new(), ridge: RIDGE };
@@ -241,22 +241,22 @@ impl Factors {
         let shifted: Vec<f64> = (0..w).map(|f| if observed[f] { row[f] - self.centre[f] } else { 0.0 }).collect();
         let right: Vec<f64> = missing.iter().map(|&f| dot(&smoother[f * w..(f + 1) * w], &shifted)).collect();
         let mut ridge = self.ridge;
-        let answer = loop {
+        let prediction = loop {
             let mut left = Vec::with_capacity(missing.len() * missing.len());
             for &f in &missing {
                 left.extend(missing.iter().map(|&g| f64::from(u8::from(f == g)) * (1.0 + ridge) - smoother[f * w + g]));
             }
             if cholesky(&mut left, missing.len(), go_on) {
-                let mut answer = right.clone();
-                solve_cholesky(&left, &mut answer);
-                break answer;
+                let mut prediction = right.clone();
+                solve_cholesky(&left, &mut prediction);
+                break prediction;
             }
             ridge = 10.0 * ridge.max(1e-12);
             if !ridge.is_finite() || !go_on() {
                 break vec![0.0; missing.len()];
             }
         };
-        for (&f, a) in missing.iter().zip(answer) {
+        for (&f, a) in missing.iter().zip(prediction) {
             row[f] = a + self.centre[f];
         }
     }
@@ -322,7 +322,7 @@ mod tests {
         let mut x = [1.0, 2.0, 2.0, 4.0, 3.0, 0.0];
         let observed = [true, true, true, true, true, false];
         let run = Run::new(0, 1).unwrap();
-        let plan = Plan { step: Step::Smooth, tolerance: 1e-9, passes: 1000, kept: None };
+        let plan = Iteration { step: Step::Smooth, tolerance: 1e-9, passes: 1000, kept: None };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Doubling(1), plan, &run).unwrap();
         assert!((x[5] - 6.0).abs() < 1e-5, "{}", x[5]);
         assert!(smoothed.not_converged.is_none());
@@ -334,13 +334,13 @@ mod tests {
 
     #[test]
     fn solving_rows_reaches_where_smoothing_goes_in_fewer_passes() {
-        // Columns whose means stay at zero whatever the holes get: every row comes with its opposite.
+        // Columns whose means stay at zero whatever the missing cells get: every row comes with its opposite.
         let start = [1.0, -1.1, -1.0, 1.1, 2.0, -2.0, -2.0, 2.0, -3.0, 0.0, 3.0, 0.0]; // [6, 2]
         let observed = [true, true, true, true, true, true, true, true, true, false, true, false];
         let run = Run::new(0, 1).unwrap();
         let reach = |step| {
             let mut x = start;
-            let plan = Plan { step, tolerance: 1e-10, passes: 10_000, kept: None };
+            let plan = Iteration { step, tolerance: 1e-10, passes: 10_000, kept: None };
             let passes = smooth(&mut x, &observed, 2, Filter::Soft(0.5), plan, &run).unwrap().passes;
             (x[9], passes)
         };
@@ -363,12 +363,12 @@ mod tests {
         let run = Run::new(0, 1).unwrap();
         let mut x = [1.0, 2.0, 2.0, 4.0, 3.0, 0.0];
         let observed = [true, true, true, true, true, false];
-        let plan = Plan { step: Step::Solve, tolerance: 0.0, passes: 1, kept: None };
+        let plan = Iteration { step: Step::Solve, tolerance: 0.0, passes: 1, kept: None };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Soft(0.1), plan, &run).unwrap();
         assert_eq!(smoothed.not_converged, Some(NotConverged::Passes));
         let before = x;
         let spent = Run::new(0, 1).unwrap().within(Duration::ZERO);
-        let plan = Plan { passes: 9, kept: Some(Duration::ZERO), ..plan };
+        let plan = Iteration { passes: 9, kept: Some(Duration::ZERO), ..plan };
         let smoothed = smooth(&mut x, &observed, 2, Filter::Soft(0.1), plan, &spent).unwrap();
         assert_eq!((smoothed.not_converged, smoothed.passes, x), (Some(NotConverged::Time), 0, before));
     }

@@ -1,8 +1,8 @@
-//! What the tests of several methods share: a table of which one knows the answers, and how it is filled.
+//! What the tests of several methods share: a table of which one knows the predictions, and how it is filled.
 
 use m3impute_core::{Column, ColumnSpec, Kind, MethodSpec, ModelFile, Run, Schema, Settings, Table};
 
-/// `y` is twice `x`, and `side` says whether `x` is above 5; a hole in each of the last two.
+/// `y` is twice `x`, and `side` says whether `x` is above 5; a missing cell in each of the last two.
 pub(crate) fn table() -> Table {
     let schema = schema(&["x", "y"], "side", ["low", "high"]);
     let x = (0..12).map(f64::from);

@@ -214,7 +214,7 @@ struct Problem<'a> {
     open: &'a [usize],
 }
 
-/// As published, numbers with fewer values are classes; a hole counts as a value.
+/// As published, numbers with fewer values are classes; a missing cell counts as a value.
 const CLASSES_BELOW: usize = 5;
 
 impl MatrixMethod for HyperImpute {
@@ -267,8 +267,8 @@ impl HyperImpute {
             let done = self.sweep(data, &columns, &responses, &open, &found, run)?;
             notes.extend(found.notes);
             notes.extend(done.2);
-            let answered = |f: usize| done.1[f].as_ref().map(|_| found.chosen[f].0);
-            notes.extend(chosen(data, &open, answered));
+            let predicted = |f: usize| done.1[f].as_ref().map(|_| found.chosen[f].0);
+            notes.extend(chosen(data, &open, predicted));
             (done.0, done.1)
         };
         for &f in open.iter().filter(|&&f| learners[f].is_some()) {
@@ -329,7 +329,7 @@ impl HyperImpute {
         Ok((state, learners, notes))
     }
 
-    /// Columns without a hole may have some in new rows: they get a small forest.
+    /// Columns without a missing cell may have some in new rows: they get a small forest.
     #[allow(clippy::too_many_arguments)]
     fn learn_complete_columns(
         &self,

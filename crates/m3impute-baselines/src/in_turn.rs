@@ -53,7 +53,7 @@ pub(crate) fn most_frequent(codes: impl Iterator<Item = usize>, count: usize) ->
 pub(crate) const KEPT_NODES: usize = 6_000_000;
 
 /// Fills rows by predictions that are made column by column, `sweeps` times in this order. `read` makes a number (or `NaN`, for
-/// which it says where to start) what learners see, `write` the reverse, and `answer` says the values of some rows of a
+/// which it says where to start) what learners see, `write` the reverse, and `prediction` says the values of some rows of a
 /// feature, or that nothing was learnt of it.
 pub(crate) fn fill_in_turn(
     rows: &mut Encoded,
@@ -61,7 +61,7 @@ pub(crate) fn fill_in_turn(
     order: &[usize],
     read: impl Fn(usize, f64) -> f32,
     write: impl Fn(usize, f32) -> f64,
-    answer: impl Fn(usize, &[f32], &[u32]) -> Result<Option<Vec<f32>>>,
+    prediction: impl Fn(usize, &[f32], &[u32]) -> Result<Option<Vec<f32>>>,
 ) -> Result<()> {
     if rows.rows == 0 {
         return Ok(());
@@ -70,17 +70,17 @@ pub(crate) fn fill_in_turn(
     let holes: Vec<Vec<u32>> =
         (0..w).map(|f| (0..rows.rows as u32).filter(|&i| !rows.observed[i as usize * w + f]).collect()).collect();
     let mut x: Vec<f32> = rows.x.iter().enumerate().map(|(at, &v)| read(at % w, v)).collect(); // [n, w]
-    let mut answered = vec![false; w];
+    let mut predicted = vec![false; w];
     for _ in 0..sweeps {
         for &f in order {
-            let Some(answers) = answer(f, &x, &holes[f])? else { continue };
-            answered[f] = true;
-            for (&i, answer) in holes[f].iter().zip(answers) {
-                x[i as usize * w + f] = answer;
+            let Some(predictions) = prediction(f, &x, &holes[f])? else { continue };
+            predicted[f] = true;
+            for (&i, prediction) in holes[f].iter().zip(predictions) {
+                x[i as usize * w + f] = prediction;
             }
         }
     }
-    for f in (0..w).filter(|&f| answered[f]) {
+    for f in (0..w).filter(|&f| predicted[f]) {
         for &i in &holes[f] {
             let at = i as usize * w + f;
             rows.x[at] = write(f, x[at]);

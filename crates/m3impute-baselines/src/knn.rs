@@ -1,4 +1,4 @@
-//! Fills a hole from the nearest rows that have the value.
+//! Fills a missing cell from the nearest rows that have the value.
 //!
 //! The distance of two rows is the mean squared difference over the features that both have. The preset `paper` takes
 //! 20 neighbours, weighted by the inverse distance, on columns scaled to the unit interval. The default trusts
@@ -48,7 +48,7 @@ pub enum Metric {
     Deviation,
 }
 
-/// What a hole gets for which there is no neighbour.
+/// What a missing cell gets for which there is no neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoNeighbour {
@@ -71,7 +71,7 @@ pub struct KnnParams {
     pub shrink: f64,
     /// How many training rows are kept as donors at most; 0 keeps all.
     pub bank_rows: usize,
-    /// What a hole gets for which there is no neighbour.
+    /// What a missing cell gets for which there is no neighbour.
     pub no_neighbour: NoNeighbour,
     /// Whether columns with a single observed value count as features in common.
     pub constants: Constants,
@@ -291,7 +291,7 @@ impl Knn {
         let donors = found.iter().flatten().zip(wanted.iter().flatten()).zip(&held.truth);
         for ((donors, &f), truth) in donors.filter(|((donors, _), _)| !donors.is_empty()) {
             for (error, rule) in errors.iter_mut().zip(rules) {
-                *error += (rule.answer(&bank, donors, f) - truth).abs();
+                *error += (rule.prediction(&bank, donors, f) - truth).abs();
             }
         }
         Some(errors)
@@ -300,7 +300,7 @@ impl Knn {
 
 impl Rule {
     /// The weighted mean of feature `f` over the nearest donors, of which there is at least one.
-    fn answer(self, bank: &Bank, donors: &[Donor], f: usize) -> f64 {
+    fn prediction(self, bank: &Bank, donors: &[Donor], f: usize) -> f64 {
         let w = bank.weights.len();
         let (mut sum, mut total) = (0.0, 0.0);
         for (donor, place) in places(donors, self.neighbours) {
@@ -359,7 +359,7 @@ impl Neighbours {
                 for (column, donors) in missing.iter().zip(found) {
                     for f in column.start..column.end {
                         rows.x[i * w + f] = match (donors.is_empty(), self.no_neighbour) {
-                            (false, _) => self.rule.answer(&self.bank, donors, f),
+                            (false, _) => self.rule.prediction(&self.bank, donors, f),
                             (true, NoNeighbour::Zero) => 0.0,
                             (true, NoNeighbour::Median) => f64::NAN,
                         };
@@ -407,7 +407,7 @@ impl MatrixModel for Neighbours {
         if !(1..=10_000).contains(&rule.neighbours) {
             return Err(Error::damaged(format!("expected 1 to 10000 neighbours, got {}", rule.neighbours)));
         }
-        // The features of a column are missing together, or one of them would donate a hole.
+        // The features of a column are missing together, or one of them would donate a missing cell.
         for row in bank.chunks_exact(width) {
             if file
                 .header

@@ -240,13 +240,13 @@ impl Regressions {
         for (f, v) in row.iter_mut().enumerate() {
             *v = if observed[f] { *v - self.centre[f] } else { 0.0 };
         }
-        let mut answer = vec![0.0; missing.iter().map(|c| c.len()).max().unwrap_or(0)];
+        let mut prediction = vec![0.0; missing.iter().map(|c| c.len()).max().unwrap_or(0)];
         for _ in 0..self.iterations {
             let mut change = 0.0;
             for column in &missing {
-                let answer = &mut answer[..column.len()];
-                self.predict((*column).clone(), row, answer);
-                for (v, new) in row[(*column).clone()].iter_mut().zip(answer) {
+                let prediction = &mut prediction[..column.len()];
+                self.predict((*column).clone(), row, prediction);
+                for (v, new) in row[(*column).clone()].iter_mut().zip(prediction) {
                     change += (*v - *new).abs();
                     *v = *new;
                 }

@@ -1,4 +1,4 @@
-//! missForest: every column is learnt from the others by a forest, again and again, until the answers settle.
+//! missForest: every column is learnt from the others by a forest, again and again, until the predictions settle.
 //!
 //! Notation: `n` rows, `w` features.
 
@@ -43,7 +43,7 @@ pub struct MissForestParams {
     pub extra: bool,
     /// Whether each tree sees rows drawn with replacement, rather than all.
     pub bootstrap: bool,
-    /// How the trees' answers become one number.
+    /// How the trees' predictions become one number.
     pub aggregate: Aggregate,
     /// How often every column is learnt anew, at most.
     pub sweeps: usize,
@@ -131,7 +131,7 @@ pub static SPEC: MethodSpec = MethodSpec {
         ParamSpec { name: "bootstrap", doc: "each tree sees rows drawn with replacement", expects: Expect::Flag },
         ParamSpec {
             name: "aggregate",
-            doc: "how the trees' answers become one number",
+            doc: "how the trees' predictions become one number",
             expects: Expect::Choice(&["mean", "median"]),
         },
         ParamSpec { name: "sweeps", doc: "how often every column is learnt, at most", expects: Expect::Whole(1, 1000) },
@@ -204,7 +204,7 @@ impl MatrixMethod for MissForest {
     fn complete(&self, data: &mut Encoded, run: &mut Run) -> Result<Option<Completed>> {
         let mut sweeps = Sweeps::start(&self.params, data);
         sweeps.go(run, false)?;
-        sweeps.answer(data);
+        sweeps.prediction(data);
         Ok(Some(Completed::with_notes(sweeps.notes)))
     }
 }
@@ -229,13 +229,13 @@ struct Sweeps<'a> {
     /// The rows in which a feature is observed, and in which it is not, `[w]`.
     shown: Vec<Vec<u32>>,
     holes: Vec<Vec<u32>>,
-    /// Features with holes, those with the fewest first; after them the complete ones.
+    /// Features with missing cells, those with the fewest first; after them the complete ones.
     order: Vec<usize>,
     frame: Frame,
     /// What is chosen for each feature: features a cut, and rows a leaf.
     chosen: Vec<Option<(usize, usize)>>, // [w]
-    /// Whether a feature's holes hold a forest's answers, `[w]`.
-    answered: Vec<bool>,
+    /// Whether a feature's missing cells hold a forest's predictions, `[w]`.
+    predicted: Vec<bool>,
     forests: Vec<Option<Forest>>, // [w]
     notes: Vec<String>,
 }
@@ -255,8 +255,8 @@ impl<'a> Sweeps<'a> {
         order.sort_by_key(|&f| if holes[f].is_empty() { usize::MAX } else { holes[f].len() });
         let x = data.x.chunks_exact(w).flat_map(|row| features.iter().zip(row).map(|(feature, &v)| feature.read(v)));
         let frame = Frame::new(x.collect(), &kinds);
-        let (chosen, answered, forests) = (vec![None; w], vec![false; w], (0..w).map(|_| None).collect());
-        Sweeps { params, features, scales, shown, holes, order, frame, chosen, answered, forests, notes: Vec::new() }
+        let (chosen, predicted, forests) = (vec![None; w], vec![false; w], (0..w).map(|_| None).collect());
+        Sweeps { params, features, scales, shown, holes, order, frame, chosen, predicted, forests, notes: Vec::new() }
     }
 
     fn go(&mut self, run: &mut Run, keep: bool) -> Result<()> {
@@ -270,7 +270,7 @@ impl<'a> Sweeps<'a> {
         if self.params.tune && !self.tune(&open, run)? {
             return Ok(());
         }
-        // With holes in one column alone its predictors never change.
+        // With missing cells in one column alone its predictors never change.
         let sweeps = if open.len() == 1 { 1 } else { self.params.sweeps };
         let mut before: Option<Change> = None;
         for sweep in 0..sweeps {
@@ -288,9 +288,9 @@ impl<'a> Sweeps<'a> {
                     ));
                     return Ok(());
                 };
-                let answers = forest.predict(self.frame.x(), &self.holes[f], run)?;
-                self.frame.set(f, &self.holes[f], &answers);
-                self.answered[f] = true;
+                let predictions = forest.predict(self.frame.x(), &self.holes[f], run)?;
+                self.frame.set(f, &self.holes[f], &predictions);
+                self.predicted[f] = true;
                 if keep {
                     forest.keep_nodes(KEPT_NODES / self.features.len());
                     old_forests[f] = self.forests[f].replace(forest);
@@ -345,7 +345,7 @@ impl<'a> Sweeps<'a> {
     /// Chooses features a cut and rows a leaf for these columns: those with the smallest absolute error, or the fewest
     /// wrong levels, on observed cells that were held out. Says whether there was time for all.
     ///
-    /// Every other column is as at the start: answers that have seen a cell would tell what it holds.
+    /// Every other column is as at the start: predictions that have seen a cell would tell what it holds.
     fn tune(&mut self, columns: &[usize], run: &mut Run) -> Result<bool> {
         let w = self.features.len();
         let mut choices = Vec::new();
@@ -400,17 +400,17 @@ impl<'a> Sweeps<'a> {
             let Some(forest) = Forest::fit(&self.frame, f, &learnt_from, plan, run, "missforest tuning", index)? else {
                 return Ok(None);
             };
-            let answers = forest.predict(self.frame.x(), &held, run)?;
-            for (&i, answer) in held.iter().zip(answers) {
+            let predictions = forest.predict(self.frame.x(), &held, run)?;
+            for (&i, prediction) in held.iter().zip(predictions) {
                 let truth = self.frame.x()[i as usize * self.features.len() + f];
-                let wrong = f64::from((answer - truth).abs());
+                let wrong = f64::from((prediction - truth).abs());
                 error += if self.features[f].levels > 0 { f64::from(u8::from(wrong > 0.0)) } else { wrong };
             }
         }
         Ok(Some(error))
     }
 
-    /// Columns without a hole may have some in new rows: they get a forest too, a small one.
+    /// Columns without a missing cell may have some in new rows: they get a forest too, a small one.
     fn learn_complete_columns(&mut self, run: &mut Run) -> Result<()> {
         let complete: Vec<usize> = self
             .order
@@ -469,10 +469,10 @@ impl<'a> Sweeps<'a> {
         [numbers.then_some(squares / size), (cells > 0).then(|| changed as f64 / cells as f64)]
     }
 
-    /// Writes the answers down. Holes of columns that no forest has answered stay empty.
-    fn answer(&self, data: &mut Encoded) {
+    /// Writes the predictions down. Holes of columns that no forest has predicted stay empty.
+    fn prediction(&self, data: &mut Encoded) {
         let w = self.features.len();
-        for f in (0..w).filter(|&f| self.answered[f]) {
+        for f in (0..w).filter(|&f| self.predicted[f]) {
             for &i in &self.holes[f] {
                 let at = i as usize * w + f;
                 data.x[at] = f64::from(self.frame.x()[at]);

@@ -3,11 +3,11 @@
 //!
 //! The preset `paper` starts from zeros in the unit interval, does not centre, and shrinks by a fiftieth of the largest
 //! singular value. The default standardises, centres in every pass, and walks down a path of shrinkages, each from the
-//! answer of the one before, of which the best on held-out observed cells is taken. A new row is filled by the closed
+//! prediction of the one before, of which the best on held-out observed cells is taken. A new row is filled by the closed
 //! form of the same fixed point.
 
 use crate::factors::{
-    CHOOSING_SHARE, Factors, Filter, NotConverged, Plan, RIDGE, Smoothed, Step, largest_singular_value, smooth,
+    CHOOSING_SHARE, Factors, Filter, Iteration, NotConverged, RIDGE, Smoothed, Step, largest_singular_value, smooth,
     zero_filled,
 };
 use m3impute_core::encode::{Constants, Layout, Scale};
@@ -117,7 +117,7 @@ impl SoftImpute {
     ) -> Result<Smoothed> {
         let SoftImputeParams { tolerance, passes, centred, .. } = self.params;
         let step = if centred { Step::Solve } else { Step::Smooth };
-        let plan = Plan { step, tolerance, passes, kept };
+        let plan = Iteration { step, tolerance, passes, kept };
         smooth(x, &data.observed, data.width(), Filter::Soft(lambda), plan, run)
     }
 
@@ -134,7 +134,7 @@ impl SoftImpute {
         let steps = (SMALLEST.ln() / STEP.ln()) as u64;
         while part >= SMALLEST && worse < 3 {
             run.report("choosing the shrinkage", (part.ln() / STEP.ln()).round() as u64, steps, "");
-            // Starts from the answer before.
+            // Starts from the prediction before.
             if self.smooth(&mut x, &shown, part * largest, kept, run)?.not_converged == Some(NotConverged::Time) {
                 break;
             }

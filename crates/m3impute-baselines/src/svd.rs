@@ -4,7 +4,9 @@
 //! default standardises, centres in every pass, shrinks each direction by the noise that the left-out ones show, and
 //! chooses the rank on held-out observed cells. A new row is filled by the closed form of the same fixed point.
 
-use crate::factors::{CHOOSING_SHARE, Factors, Filter, NotConverged, Plan, RIDGE, Smoothed, Step, smooth, zero_filled};
+use crate::factors::{
+    CHOOSING_SHARE, Factors, Filter, Iteration, NotConverged, RIDGE, Smoothed, Step, smooth, zero_filled,
+};
 use m3impute_core::encode::{Constants, Layout, Scale};
 use m3impute_core::heldout::hold_out;
 use m3impute_core::{
@@ -111,7 +113,7 @@ impl Svd {
         } else {
             (Filter::Doubling(rank), Step::Smooth)
         };
-        smooth(x, &data.observed, data.width(), filter, Plan { step, tolerance, passes, kept }, run)
+        smooth(x, &data.observed, data.width(), filter, Iteration { step, tolerance, passes, kept }, run)
     }
 
     /// The rank, of at most `most`, that fills held-out observed cells best.
@@ -125,7 +127,7 @@ impl Svd {
         let mut rank = 1;
         while rank <= most && worse < 3 {
             run.report("choosing the rank", rank as u64, most as u64, "");
-            // Starts from the previous rank's answer.
+            // Starts from the previous rank's prediction.
             if self.smooth(&mut x, &shown, rank, kept, run)?.not_converged == Some(NotConverged::Time) {
                 break;
             }

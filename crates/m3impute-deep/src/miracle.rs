@@ -210,20 +210,20 @@ impl TransductiveMethod for Miracle {
             let Some(loss) = pace.outcome(done, run)? else { break };
             pace.took(epochs, loss, run)?;
             let Some(held) = &held else { continue };
-            let answer = training.answer();
-            let error = held.error_in(&answer);
-            if !best.offer(error, || (training.params.clone(), answer)) {
+            let prediction = training.prediction();
+            let error = held.error_in(&prediction);
+            if !best.offer(error, || (training.params.clone(), prediction)) {
                 break;
             }
         }
-        let answer = match best.state() {
-            Some((params, answer)) => {
+        let prediction = match best.state() {
+            Some((params, prediction)) => {
                 training.params.copy_values_from(&params);
-                answer
+                prediction
             }
-            None => run.install(|| training.answer()),
+            None => run.install(|| training.prediction()),
         };
-        (0..data.rows).for_each(|i| inputs.put(data, i, answer.row(i)));
+        (0..data.rows).for_each(|i| inputs.put(data, i, prediction.row(i)));
         let range = training.range();
         let Training { network, params, means, .. } = training;
         let mut model = FittedMiracle { inputs, network, params, means, range, rounds: p.window };

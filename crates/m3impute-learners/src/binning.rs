@@ -1,7 +1,7 @@
 //! Features as small whole numbers: the bins over which trees are grown.
 //!
 //! A cut between two bins is a real number, so that `bin(x) <= b` and `x <= edge(b)` say the same: a tree that was grown
-//! on bins answers for numbers.
+//! on bins predictions for numbers.
 
 /// The most bins of a feature.
 pub const MAX_BINS: usize = 255;

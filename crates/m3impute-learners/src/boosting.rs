@@ -22,15 +22,15 @@ pub use learner::{BoostedModel, BoostingLearner};
 use m3impute_core::{RandomStream, Result, Run};
 use rand::Rng;
 
-/// Rows that are answered together.
+/// Rows that are predicted together.
 const BLOCK: usize = 256;
 
 /// What is made small, where numbers are learnt. Classes are always learnt by their likelihood (softmax).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The squared error: answers are means.
+    /// The squared error: predictions are means.
     Squared,
-    /// The absolute error: answers are medians.
+    /// The absolute error: predictions are medians.
     Absolute,
 }
 
@@ -41,7 +41,7 @@ pub struct BoostingParams {
     pub loss: Loss,
     /// How many rounds of trees, at most.
     pub rounds: usize,
-    /// The part of a tree's answer that is taken.
+    /// The part of a tree's prediction that is taken.
     pub rate: f32,
     /// How many leaves a tree has, at most.
     pub max_leaves: usize,
@@ -84,7 +84,7 @@ impl Default for BoostingParams {
 struct Node {
     /// The feature that is asked for, or [`LEAF`].
     feature: u32,
-    /// Up to here to the left; for a leaf, its answer.
+    /// Up to here to the left; for a leaf, its prediction.
     threshold: f32,
     /// Where the right child stands.
     right: u32,
@@ -98,7 +98,7 @@ struct Node {
 /// use m3impute_learners::tree::Target;
 /// use m3impute_core::Run;
 ///
-/// // A step at 100, known for every second row; where the feature is missing, the answer is 7.
+/// // A step at 100, known for every second row; where the feature is missing, the prediction is 7.
 /// let x: Vec<f32> = (0..200).map(|i| if i % 10 == 0 { f32::NAN } else { i as f32 }).collect();
 /// let y: Vec<f32> = (0..200).map(|i| if i % 10 == 0 { 7.0 } else if i < 100 { 1.0 } else { 3.0 }).collect();
 /// let inputs = Inputs::of_rows(&x, &[0]);
@@ -106,15 +106,15 @@ struct Node {
 /// let task = BoostingTask { inputs: &inputs, leave_out: None, target: Target::Numbers(&y), rows: &rows, weights: None, watch: &[] };
 /// let run = Run::new(0, 1)?;
 /// let model = Boosting::fit(&task, &BoostingParams::default(), &run, "example", 0)?;
-/// let answers = model.predict(&[20.5, 150.0, f32::NAN], &[0, 1, 2], &run)?;
-/// assert!((answers[0] - 1.0).abs() < 0.1 && (answers[1] - 3.0).abs() < 0.1 && (answers[2] - 7.0).abs() < 0.2);
+/// let predictions = model.predict(&[20.5, 150.0, f32::NAN], &[0, 1, 2], &run)?;
+/// assert!((predictions[0] - 1.0).abs() < 0.1 && (predictions[1] - 3.0).abs() < 0.1 && (predictions[2] - 7.0).abs() < 0.2);
 /// # Ok::<(), m3impute_core::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boosting {
     /// How many classes are learnt; 0 for numbers.
     classes: usize,
-    /// The answer of each output before the first round. Two classes have one output, more have one each.
+    /// The prediction of each output before the first round. Two classes have one output, more have one each.
     base: Vec<f32>,
     /// Where in an order the levels of a feature stand; empty for numbers, `[w]`.
     orders: Vec<Vec<f32>>,
@@ -175,13 +175,13 @@ impl Boosting {
         }
     }
 
-    /// The answers for some rows of a table (`x` row by row, `NaN` where missing): numbers, or the most likely class.
+    /// The predictions for some rows of a table (`x` row by row, `NaN` where missing): numbers, or the most likely class.
     ///
     /// # Errors
     /// When the run is cancelled.
     pub fn predict(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
-        self.each_row(x, rows, run, 1, |scores, answer| {
-            answer[0] = match self.classes {
+        self.each_row(x, rows, run, 1, |scores, prediction| {
+            prediction[0] = match self.classes {
                 0 => scores[0] as f32,
                 2 => f32::from(u8::from(scores[0] > 0.0)),
                 _ => (0..scores.len()).reduce(|a, b| if scores[b] > scores[a] { b } else { a }).unwrap_or(0) as f32,
@@ -190,20 +190,20 @@ impl Boosting {
     }
 
     /// The chance of each class for some rows: as many numbers a row. Numbers have no chances: then there is one number
-    /// a row, the answer.
+    /// a row, the prediction.
     ///
     /// # Errors
     /// When the run is cancelled.
     pub fn chances(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
-        self.each_row(x, rows, run, self.classes.max(1), |scores, answer| match self.classes {
-            0 => answer[0] = scores[0] as f32,
+        self.each_row(x, rows, run, self.classes.max(1), |scores, prediction| match self.classes {
+            0 => prediction[0] = scores[0] as f32,
             2 => {
                 let second = sigmoid(scores[0]) as f32;
-                answer.copy_from_slice(&[1.0 - second, second]);
+                prediction.copy_from_slice(&[1.0 - second, second]);
             }
             _ => {
                 softmax(scores);
-                answer.iter_mut().zip(scores).for_each(|(a, s)| *a = *s as f32);
+                prediction.iter_mut().zip(scores).for_each(|(a, s)| *a = *s as f32);
             }
         })
     }
@@ -216,14 +216,14 @@ impl Boosting {
         width: usize,
         say: impl Fn(&mut [f64], &mut [f32]) + Sync,
     ) -> Result<Vec<f32>> {
-        in_blocks(rows, BLOCK, width, run, |rows, answers| self.each_row_of_block(x, rows, answers, &say))
+        in_blocks(rows, BLOCK, width, run, |rows, predictions| self.each_row_of_block(x, rows, predictions, &say))
     }
 
     fn each_row_of_block<'a>(
         &self,
         x: &[f32],
         rows: &[u32],
-        answers: impl Iterator<Item = &'a mut [f32]>,
+        predictions: impl Iterator<Item = &'a mut [f32]>,
         say: impl Fn(&mut [f64], &mut [f32]),
     ) {
         let (w, outputs) = (self.orders.len(), self.base.len());
@@ -236,13 +236,13 @@ impl Boosting {
         rows.iter().for_each(|_| scores.extend(self.base.iter().map(|&b| f64::from(b))));
         for (tree, &root) in self.roots.iter().enumerate() {
             for (i, row) in block.chunks_exact(w.max(1)).enumerate() {
-                scores[i * outputs + tree % outputs] += f64::from(self.answer(root, row));
+                scores[i * outputs + tree % outputs] += f64::from(self.prediction(root, row));
             }
         }
-        scores.chunks_exact_mut(outputs).zip(answers).for_each(|(scores, answer)| say(scores, answer));
+        scores.chunks_exact_mut(outputs).zip(predictions).for_each(|(scores, prediction)| say(scores, prediction));
     }
 
-    fn answer(&self, root: u32, row: &[f32]) -> f32 {
+    fn prediction(&self, root: u32, row: &[f32]) -> f32 {
         let mut at = root as usize;
         loop {
             let node = self.nodes[at];

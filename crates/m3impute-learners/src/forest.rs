@@ -1,4 +1,4 @@
-//! Many trees of one feature given the others, and how their answers become one.
+//! Many trees of one feature given the others, and how their predictions become one.
 //!
 //! Notation: `n` rows, `w` features, one of which is learnt from the rest.
 
@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
-/// Rows that are answered together, so that a tree is walked while it is near.
+/// Rows that are predicted together, so that a tree is walked while it is near.
 const BLOCK: usize = 128;
 /// Of them, rows that go down a tree together.
 const ABREAST: usize = 8;
@@ -30,7 +30,7 @@ const ABREAST: usize = 8;
 /// A leaf with more values keeps this many quantiles of them: an odd number, so that their median is among them.
 const LEAF_VALUES: usize = 31;
 
-/// How the trees' answers become one number.
+/// How the trees' predictions become one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregate {
@@ -49,7 +49,7 @@ pub struct ForestParams {
     pub growth: Growth,
     /// Whether each tree sees as many rows drawn with replacement, rather than all.
     pub bootstrap: bool,
-    /// How their answers become one.
+    /// How their predictions become one.
     pub aggregate: Aggregate,
 }
 
@@ -213,14 +213,14 @@ impl Forest {
         self.nodes.len()
     }
 
-    /// The answers for some rows of a table without holes (`x` row by row).
+    /// The predictions for some rows of a table without missing cells (`x` row by row).
     ///
     /// # Errors
     /// When the run is cancelled.
     pub fn predict(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
         let trees = self.roots.len() as f64;
-        self.each_row(x, rows, run, 1, |pool, held, answer| {
-            answer[0] = match (self.levels, self.aggregate) {
+        self.each_row(x, rows, run, 1, |pool, held, prediction| {
+            prediction[0] = match (self.levels, self.aggregate) {
                 (0, Aggregate::Mean) => (held.map(|(v, s)| f64::from(v) * f64::from(s)).sum::<f64>() / trees) as f32,
                 (0, Aggregate::Median) => pool.quantiles(held, [0.5])[0],
                 (levels, _) => pool.most_likely(held, levels),
@@ -234,9 +234,9 @@ impl Forest {
     /// # Errors
     /// When the run is cancelled.
     pub fn medians_and_spreads(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
-        self.each_row(x, rows, run, 2, |pool, held, answer| {
+        self.each_row(x, rows, run, 2, |pool, held, prediction| {
             let [low, median, high] = pool.quantiles(held, [0.16, 0.5, 0.84]);
-            answer.copy_from_slice(&[median, (high - low) / 2.0]);
+            prediction.copy_from_slice(&[median, (high - low) / 2.0]);
         })
     }
 
@@ -253,14 +253,14 @@ impl Forest {
         places: usize,
         place: impl Fn(f32) -> Option<usize> + Sync,
     ) -> Result<Vec<f32>> {
-        self.each_row(x, rows, run, places, |_, held, answer| {
+        self.each_row(x, rows, run, places, |_, held, prediction| {
             for (value, share) in held {
                 if let Some(place) = place(value) {
-                    answer[place] += share;
+                    prediction[place] += share;
                 }
             }
-            let total: f32 = answer.iter().sum();
-            answer.iter_mut().for_each(|a| *a = if total > 0.0 { *a / total } else { 1.0 / places as f32 });
+            let total: f32 = prediction.iter().sum();
+            prediction.iter_mut().for_each(|a| *a = if total > 0.0 { *a / total } else { 1.0 / places as f32 });
         })
     }
 
@@ -273,8 +273,8 @@ impl Forest {
         width: usize,
         say: impl Fn(&mut Pool, &mut dyn Iterator<Item = (f32, f32)>, &mut [f32]) + Sync,
     ) -> Result<Vec<f32>> {
-        in_blocks(rows, BLOCK, width, run, |rows, answers| {
-            self.each_row_of_block(x, rows, &mut Pool::default(), answers, &say);
+        in_blocks(rows, BLOCK, width, run, |rows, predictions| {
+            self.each_row_of_block(x, rows, &mut Pool::default(), predictions, &say);
         })
     }
 
@@ -283,7 +283,7 @@ impl Forest {
         x: &[f32],
         rows: &[u32],
         pool: &mut Pool,
-        answers: impl Iterator<Item = &'a mut [f32]>,
+        predictions: impl Iterator<Item = &'a mut [f32]>,
         say: impl Fn(&mut Pool, &mut dyn Iterator<Item = (f32, f32)>, &mut [f32]),
     ) {
         let w = self.orders.len();
@@ -306,12 +306,12 @@ impl Forest {
                 [*to] = self.leaves(root, row, w);
             }
         }
-        for (answer, leaves) in answers.zip(leaves.chunks_exact(trees)) {
+        for (prediction, leaves) in predictions.zip(leaves.chunks_exact(trees)) {
             let mut held = leaves.iter().flat_map(|&l| {
                 let range = self.starts[l as usize] as usize..self.starts[l as usize + 1] as usize;
                 self.values[range.clone()].iter().copied().zip(self.shares[range].iter().copied())
             });
-            say(pool, &mut held, answer);
+            say(pool, &mut held, prediction);
         }
     }
 
@@ -431,12 +431,12 @@ mod tests {
     #[test]
     fn the_median_of_a_leaf_withstands_an_outlier() {
         let x: Vec<f32> = [1.0, 1.0, 1.0, 1.0, 100.0].iter().flat_map(|&y| [0.0, y]).collect();
-        let answer = |aggregate| {
+        let prediction = |aggregate| {
             let (forest, run) =
                 fitted(&Frame::new(x.clone(), &[0, 0]), 1, &ForestParams { bootstrap: false, ..params(aggregate) }, 1);
             forest.predict(&x, &[0], &run).unwrap()[0]
         };
-        assert_eq!((answer(Aggregate::Median), answer(Aggregate::Mean)), (1.0, 20.8));
+        assert_eq!((prediction(Aggregate::Median), prediction(Aggregate::Mean)), (1.0, 20.8));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A smooth function with the least absolute error: kernel regression of the median.
 //!
-//! A row is described by how near it is to some of the rows that were learnt from, its landmarks; the answer is linear in
+//! A row is described by how near it is to some of the rows that were learnt from, its landmarks; the prediction is linear in
 //! that, and as smooth as the wide Gaussian that says what is near. The directions in which landmarks differ are scaled so
 //! that the regularisation that [`Linear`](super::lad::Linear) finds is that of the smooth functions (Nyström's method).
 //!
@@ -22,7 +22,7 @@ const FALL: f64 = 0.1;
 const LEAST: f64 = 1e-6;
 /// How often rows are reweighted at most: a curve is near its end soon.
 const ROUNDS: usize = 5;
-/// Rows that are answered at a time.
+/// Rows that are predicted at a time.
 const ROWS: usize = 512;
 
 /// A smooth function of predictors.
@@ -84,7 +84,7 @@ impl KernelRegression {
         Some(KernelRegression { centres, scales, landmarks, weights, intercept, error })
     }
 
-    /// The answers for rows of predictors, `[n, p]`.
+    /// The predictions for rows of predictors, `[n, p]`.
     pub fn predict(&self, x: &[f64]) -> Vec<f64> {
         let p = self.centres.len().max(1);
         let parts: Vec<Vec<f64>> = x

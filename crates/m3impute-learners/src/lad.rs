@@ -46,7 +46,7 @@ impl Linear {
         Some(Linear { weights, intercept: shift, error })
     }
 
-    /// The answer for one row of predictors.
+    /// The prediction for one row of predictors.
     pub fn predict(&self, row: &[f64]) -> f64 {
         self.intercept + dot(&self.weights, row)
     }

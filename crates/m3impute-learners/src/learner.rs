@@ -166,7 +166,7 @@ pub struct Stream<'a> {
 
 /// A column learner with its settings.
 pub trait Learner: Debug + Send + Sync {
-    /// Learns. Nothing is returned when the budget is spent before there is an answer, or the response is not one that
+    /// Learns. Nothing is returned when the budget is spent before there is a prediction, or the response is not one that
     /// it can learn.
     ///
     /// # Errors

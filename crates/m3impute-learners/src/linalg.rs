@@ -2,7 +2,7 @@
 //!
 //! Large inputs are cut into blocks of rows of a fixed size: the blocks run in parallel and are added up in order, so
 //! that the bytes do not depend on the number of threads. What may take long asks between its blocks whether it should
-//! go on, and has no answer where it was told to stop.
+//! go on, and has no prediction where it was told to stop.
 
 use rayon::prelude::*;
 

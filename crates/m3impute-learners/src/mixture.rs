@@ -79,7 +79,7 @@ struct Room {
     /// The places of observed and of other numbers among all numbers.
     seen: Vec<usize>,
     holes: Vec<usize>,
-    /// For each component: how far numbers are from its means, and the triangle of the precision of holes.
+    /// For each component: how far numbers are from its means, and the triangle of the precision of missing cells.
     apart: Vec<f64>, // [components, p]
     triangles: Vec<f64>,   // [components, holes, holes]
     turned: Vec<f64>,      // [p]
@@ -223,7 +223,7 @@ impl Mixture {
                     .map_while(|mean| numbers.next().map(|((value, seen), _)| if *seen { value - mean } else { 0.0 })),
             );
             let apart = &mut apart[number * p..];
-            // With the inverse covariance the holes, which are few, make the system to solve, not what is observed.
+            // With the inverse covariance the missing cells, which are few, make the system to solve, not what is observed.
             turned.clear();
             turned.resize(p, 0.0);
             for &i in &*seen {
@@ -237,7 +237,7 @@ impl Mixture {
             let triangle = &mut triangles[number * u * u..];
             let sound = cholesky(triangle, u, ALWAYS);
             debug_assert!(sound, "a part of a positive matrix is positive");
-            // What the holes are from their means follows from where the sum of squares is least.
+            // What the missing cells are from their means follows from where the sum of squares is least.
             let mut shift: Vec<f64> = holes.iter().map(|&i| -turned[i]).collect();
             solve_cholesky(triangle, &mut shift);
             for (&i, shift) in holes.iter().zip(&shift) {

@@ -8,7 +8,7 @@ pub use learner::{NeighboursLearner, NeighboursModel};
 use m3impute_core::{Result, Run};
 use rayon::prelude::*;
 
-/// Queries that are answered together.
+/// Queries that are predicted together.
 const BLOCK: usize = 32;
 
 /// Points with a value each.
@@ -35,30 +35,32 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// The answers for some points, `[q, p]`. A near point weighs more: by the inverse of its distance.
+    /// The predictions for some points, `[q, p]`. A near point weighs more: by the inverse of its distance.
     ///
     /// # Errors
     /// When the run is cancelled.
     pub fn predict(&self, queries: &[f32], run: &Run) -> Result<Vec<f32>> {
         let p = self.width.max(1);
-        let mut answers = vec![0.0; queries.len() / p];
+        let mut predictions = vec![0.0; queries.len() / p];
         // Cancelling is looked at between batches of some ten milliseconds.
         let batch = (20_000_000 / (self.points.len() + 1)).clamp(BLOCK, 1 << 16);
-        for (answers, queries) in answers.chunks_mut(batch).zip(queries.chunks(batch * p)) {
+        for (predictions, queries) in predictions.chunks_mut(batch).zip(queries.chunks(batch * p)) {
             run.check()?;
             run.install(|| {
-                answers.par_chunks_mut(BLOCK).zip(queries.par_chunks(BLOCK * p)).for_each(|(answers, queries)| {
-                    let mut near = Vec::new();
-                    for (answer, query) in answers.iter_mut().zip(queries.chunks_exact(p)) {
-                        *answer = self.answer(query, &mut near);
-                    }
-                });
+                predictions.par_chunks_mut(BLOCK).zip(queries.par_chunks(BLOCK * p)).for_each(
+                    |(predictions, queries)| {
+                        let mut near = Vec::new();
+                        for (prediction, query) in predictions.iter_mut().zip(queries.chunks_exact(p)) {
+                            *prediction = self.prediction(query, &mut near);
+                        }
+                    },
+                );
             });
         }
-        Ok(answers)
+        Ok(predictions)
     }
 
-    fn answer(&self, query: &[f32], near: &mut Vec<(f32, u32)>) -> f32 {
+    fn prediction(&self, query: &[f32], near: &mut Vec<(f32, u32)>) -> f32 {
         near.clear();
         let apart = |point: &[f32]| point.iter().zip(query).map(|(a, b)| (a - b) * (a - b)).sum::<f32>();
         near.extend(self.points.chunks_exact(self.width.max(1)).map(apart).zip(0..));

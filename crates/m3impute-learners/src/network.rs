@@ -1,4 +1,4 @@
-//! A small network: layers of hidden units between a point and its answer.
+//! A small network: layers of hidden units between a point and its prediction.
 //!
 //! Notation: `n` points, `p` coordinates, `h` hidden units, `c` outputs.
 

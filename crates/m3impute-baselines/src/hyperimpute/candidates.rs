@@ -39,7 +39,7 @@ impl PartialEq for Candidate {
 }
 
 impl Candidate {
-    /// Learns. Nothing is returned when the budget is spent before there is an answer.
+    /// Learns. Nothing is returned when the budget is spent before there is a prediction.
     ///
     /// # Errors
     /// When the run is cancelled.

@@ -1,6 +1,6 @@
 //! The search as it was published and run: two-fold cross-validation within the iteration, and its shortcuts.
 //!
-//! The scores are those of rows whose other holes were filled by models that have seen the cell; columns borrow the
+//! The scores are those of rows whose other missing cells were filled by models that have seen the cell; columns borrow the
 //! learner of others that were searched before them; a learner once chosen gives way only to a higher score than any
 //! before. All of that is as it was.
 
@@ -161,10 +161,10 @@ fn scores(
 }
 
 /// The part of the variance that is explained.
-fn r_squared(truth: &[f32], answers: &[f32]) -> f64 {
+fn r_squared(truth: &[f32], predictions: &[f32]) -> f64 {
     let mean = truth.iter().map(|&t| f64::from(t)).sum::<f64>() / truth.len() as f64;
     let (mut rest, mut all) = (0.0, 0.0);
-    for (&t, &a) in truth.iter().zip(answers) {
+    for (&t, &a) in truth.iter().zip(predictions) {
         rest += (f64::from(t) - f64::from(a)).powi(2);
         all += (f64::from(t) - mean).powi(2);
     }

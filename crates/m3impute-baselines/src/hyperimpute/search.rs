@@ -3,7 +3,7 @@
 //! Several chains run side by side, each without some of the observed cells. Column by column every candidate learns in
 //! every chain; the one that is nearest to the hidden cells of all chains fills the column in each. So candidates are
 //! compared on rows as they will be met, filled by what was chosen before, and nothing that has seen a hidden cell has a
-//! part in its answer. The sweeps go on until the hidden cells are met no better.
+//! part in its prediction. The sweeps go on until the hidden cells are met no better.
 
 use super::candidates::{self, Candidate, Effort};
 use super::column::{Column, error};
@@ -171,8 +171,8 @@ fn trials(
             return Ok(None);
         };
         let (rows, truth): (Vec<u32>, Vec<f32>) = chain.hidden[f].iter().copied().unzip();
-        let answers = learner.predict(chain.state.x(), &rows, run)?;
-        let error = truth.iter().zip(answers).map(|(&t, a)| error(response, t, a)).sum();
+        let predictions = learner.predict(chain.state.x(), &rows, run)?;
+        let error = truth.iter().zip(predictions).map(|(&t, a)| error(response, t, a)).sum();
         Ok(Some((error, learner)))
     };
     let done: Vec<Option<(f64, Box<dyn FittedLearner>)>> =

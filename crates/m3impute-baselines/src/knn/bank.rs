@@ -1,6 +1,6 @@
 //! The rows that donate, and the search for the nearest of them.
 //!
-//! Every pair is looked at: with holes there is no metric that a tree could use. The bank lies in chunks of [`LANES`]
+//! Every pair is looked at: with missing cells there is no metric that a tree could use. The bank lies in chunks of [`LANES`]
 //! rows, feature by feature, so that one query meets a chunk with vector instructions; a tile of queries shares the
 //! chunk while it is in the cache. Differences are squared one by one, so near duplicates lose no digits.
 //!
@@ -94,8 +94,8 @@ impl Bank {
             donors.sort_by(|a, b| a.distance.total_cmp(&b.distance).then(a.row.cmp(&b.row)));
             donors
         };
-        let answers = queries.into_iter().zip(rows.chunks_exact(w));
-        answers.map(|(query, row)| query.searches.into_iter().map(|s| exact(row, s)).collect()).collect()
+        let predictions = queries.into_iter().zip(rows.chunks_exact(w));
+        predictions.map(|(query, row)| query.searches.into_iter().map(|s| exact(row, s)).collect()).collect()
     }
 
     fn query(&self, row: &[f64], wanted: &[usize], k: usize) -> Query {

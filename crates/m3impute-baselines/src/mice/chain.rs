@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// The penalty of softmax regression on standardised predictors.
 const PENALTY: f64 = 1.0;
-/// The steps of softmax regression in the first iteration, and in later ones, which start from the answer before.
+/// The steps of softmax regression in the first iteration, and in later ones, which start from the prediction before.
 const FIRST_STEPS: usize = 30;
 const LATER_STEPS: usize = 8;
 
@@ -38,7 +38,7 @@ struct Target {
 }
 
 impl Chain {
-    /// Fills with means and puts the columns in order: the fewest holes first.
+    /// Fills with means and puts the columns in order: the fewest missing cells first.
     pub fn new(data: &Encoded, params: &MiceParams) -> Chain {
         let (n, w) = (data.rows, data.width());
         let mut model = Regressions {
@@ -93,7 +93,7 @@ impl Chain {
         self.targets.iter().any(|t| !t.missing.is_empty())
     }
 
-    /// How many columns with holes have no regression yet.
+    /// How many columns with missing cells have no regression yet.
     pub fn unfitted(&self) -> usize {
         self.targets.iter().filter(|t| !t.is_fitted && !t.missing.is_empty()).count()
     }
@@ -119,7 +119,7 @@ impl Chain {
         Ok(Some(change))
     }
 
-    /// Fits the columns that had no holes too, as far as there is time, and writes the answers into the holes.
+    /// Fits the columns without missing cells too, as far as there is time, and writes the predictions.
     pub fn finish(mut self, data: &mut Encoded, iterations: usize, enough: f64, run: &Run) -> Result<Regressions> {
         let go_on = || run.goes_on();
         if self.targets.iter().any(|t| !t.is_fitted) {
@@ -149,7 +149,7 @@ impl Chain {
         Some(())
     }
 
-    /// Fits a column, and predicts its holes.
+    /// Fits a column, and predicts its missing cells.
     fn regress(&mut self, t: usize, go_on: GoOn<'_>) -> Option<()> {
         if self.targets[t].missing.is_empty() {
             return Some(());
@@ -163,11 +163,11 @@ impl Chain {
         let width = column.len();
         let old = own(&rows); // [holes, width]
         let old_products = cross(&rows, w, &old, width, go_on)?; // [w, width]
-        let mut answer = vec![0.0; width];
+        let mut prediction = vec![0.0; width];
         for (row, &i) in rows.chunks_exact_mut(w).zip(&self.targets[t].missing) {
-            self.model.predict(column.clone(), row, &mut answer);
-            row[column.clone()].copy_from_slice(&answer);
-            self.x[i * w..][column.clone()].copy_from_slice(&answer);
+            self.model.predict(column.clone(), row, &mut prediction);
+            row[column.clone()].copy_from_slice(&prediction);
+            self.x[i * w..][column.clone()].copy_from_slice(&prediction);
         }
         let new = own(&rows); // [holes, width]
         let new_products = cross(&rows, w, &new, width, go_on)?; // [w, width]
@@ -217,7 +217,7 @@ impl Chain {
     }
 
     /// Puts the regressions of a column into the model, the weights of all features and the intercept for each of its
-    /// features. Where they are not finite, the column has no answer.
+    /// features. Where they are not finite, the column has no prediction.
     fn put(&mut self, t: usize, weights: &[f64]) {
         let (w, column) = (self.w, self.targets[t].column.clone());
         let is_sound = weights.len() == column.len() * (w + 1) && weights.iter().all(|v| v.is_finite());
@@ -361,9 +361,9 @@ mod tests {
         assert!(model.links.contains(&Link::NoAnswer));
         assert!(model.weights.iter().chain(&model.intercepts).all(|v| v.is_finite()));
         for f in 0..3 {
-            let answered = model.links[f] != Link::NoAnswer;
+            let predicted = model.links[f] != Link::NoAnswer;
             let row = [1, 4, 3][f];
-            assert_eq!(data.x[row * 3 + f].is_finite(), answered, "{f}");
+            assert_eq!(data.x[row * 3 + f].is_finite(), predicted, "{f}");
         }
     }
 

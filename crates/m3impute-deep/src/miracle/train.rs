@@ -80,8 +80,8 @@ impl<'a> Training<'a> {
     /// Epoch number `epoch`, from one; returns the loss of its last step, zero without any.
     pub(super) fn epoch(&mut self, epoch: u64, rng: &mut ChaCha8Rng, check: impl Fn() -> Result<()>) -> Result<f32> {
         if epoch > self.settings.window as u64 {
-            let answer = self.answer();
-            self.completed = filled(&self.rows, |i, j| answer.get(i, j));
+            let prediction = self.prediction();
+            self.completed = filled(&self.rows, |i, j| prediction.get(i, j));
         }
         let order = self.sampler.shuffle(rng).to_vec();
         let mut loss = 0.0;
@@ -148,7 +148,7 @@ impl<'a> Training<'a> {
     }
 
     /// The mean of the last predictions. // [n, w]
-    pub(super) fn answer(&mut self) -> Matrix {
+    pub(super) fn prediction(&mut self) -> Matrix {
         if self.last.is_empty() {
             let prediction = self.network.predict(&self.params, &self.completed);
             self.last.push_back(prediction);
@@ -182,9 +182,9 @@ mod tests {
         for epoch in 1..=150 {
             training.epoch(epoch, &mut run.rng("epoch", epoch), || Ok(())).unwrap();
         }
-        let answer = training.answer();
+        let prediction = training.prediction();
         let missing = (0..110).filter(|i| i % 5 == 0);
-        let far = missing.map(|i| (answer.get(i, 0) - ((i * 7 % 11) as f32 / 3.0 - 1.5)).abs()).fold(0.0, f32::max);
+        let far = missing.map(|i| (prediction.get(i, 0) - ((i * 7 % 11) as f32 / 3.0 - 1.5)).abs()).fold(0.0, f32::max);
         assert!(far < 0.5, "{far}");
     }
 

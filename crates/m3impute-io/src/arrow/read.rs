@@ -72,7 +72,7 @@ pub fn document_as_in(
         return Err(Error::Empty { file: "table".to_owned() });
     };
     let how = AsInTraining { options, training: reading, schema };
-    Plan::new("table", &arrow, Origin::Memory, how)?.document(arrow, batches, 0)
+    ColumnReaders::new("table", &arrow, Origin::Memory, how)?.document(arrow, batches, 0)
 }
 
 fn names_of(file: &str, schema: &SchemaRef) -> Result<Vec<String>> {
@@ -383,7 +383,7 @@ fn read_numbers(of: &Arrays<'_>) -> Result<ReadColumn> {
 }
 
 /// How new rows are read as in training.
-struct Plan {
+struct ColumnReaders {
     file: String,
     reading: Reading,
     schema: Schema,
@@ -391,8 +391,8 @@ struct Plan {
     origin: Origin,
 }
 
-impl Plan {
-    fn new(file: &str, arrow: &SchemaRef, origin: Origin, how: AsInTraining<'_>) -> Result<Plan> {
+impl ColumnReaders {
+    fn new(file: &str, arrow: &SchemaRef, origin: Origin, how: AsInTraining<'_>) -> Result<ColumnReaders> {
         let names = names_of(file, arrow)?;
         let fields = how.fields(file, &names)?;
         let reading = Reading {
@@ -403,7 +403,7 @@ impl Plan {
             infinities: how.infinities(),
             columns: how.columns(),
         };
-        Ok(Plan { file: file.to_owned(), reading, schema: how.schema.clone(), fields, origin })
+        Ok(ColumnReaders { file: file.to_owned(), reading, schema: how.schema.clone(), fields, origin })
     }
 
     fn document(&self, arrow: SchemaRef, batches: Vec<RecordBatch>, first_row: usize) -> Result<Document> {
@@ -427,7 +427,7 @@ impl Plan {
 /// New rows of a Parquet or Arrow file, a chunk at a time.
 pub(crate) struct ArrowChunks {
     batches: Batches,
-    plan: Plan,
+    plan: ColumnReaders,
     rows: usize,
     /// What is left of a batch that was larger than a chunk.
     left: Option<RecordBatch>,
@@ -444,7 +444,7 @@ impl ArrowChunks {
     ) -> Result<ArrowChunks> {
         let rows = rows.max(1);
         let batches = Batches::open(input, started, format, rows, how.options)?;
-        let plan = Plan::new(&input.name(), &batches.schema(), batches.origin(), how)?;
+        let plan = ColumnReaders::new(&input.name(), &batches.schema(), batches.origin(), how)?;
         Ok(ArrowChunks { batches, plan, rows, left: None, read: 0 })
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Learning<'a> {
     prepared: &'a Prepared<'a>,
     rows: Vec<u32>,
     watch: Vec<u32>,
-    /// The answers so far, for every row of the table, of each output, `[outputs][n]`.
+    /// The predictions so far, for every row of the table, of each output, `[outputs][n]`.
     scores: Vec<Vec<f32>>,
     /// Slope and curvature of every row, of each output, `[outputs][n]`.
     pulls: Vec<Vec<[f32; 2]>>,

@@ -76,16 +76,16 @@ impl FittedLearner for NeighboursModel {
 
     /// The predicted class alone has probability; a number has no spread.
     fn predict_distribution(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<f32>> {
-        let answers = self.predict(x, rows, run)?;
+        let predictions = self.predict(x, rows, run)?;
         let classes = self.response.classes();
         if classes == 0 {
-            return Ok(answers.into_iter().flat_map(|a| [a, 0.0]).collect());
+            return Ok(predictions.into_iter().flat_map(|a| [a, 0.0]).collect());
         }
         let flags = |a: f32| {
             let class = self.response.class_of(a);
             (0..classes).map(move |c| f32::from(u8::from(class == Some(c))))
         };
-        Ok(answers.into_iter().flat_map(flags).collect())
+        Ok(predictions.into_iter().flat_map(flags).collect())
     }
 
     fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> &'static str {
