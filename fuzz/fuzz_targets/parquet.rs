@@ -1,3 +1,3 @@
 //! `cargo +nightly fuzz run parquet --features libfuzzer fuzz/seeds/parquet`
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| m3impute_fuzz::parquet(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| _ = m3impute_fuzz::parquet(bytes));

@@ -29,7 +29,8 @@ fn work(arguments: &[&str]) -> Result<bool, Box<dyn Error>> {
     match arguments {
         ["seeds"] => seeds::write().map(|()| true),
         ["try", target, file] => {
-            (find(target)?.1)(&std::fs::read(file)?);
+            let accepted = (find(target)?.1)(&std::fs::read(file)?);
+            println!("{}", if accepted { "accepted" } else { "refused" });
             Ok(true)
         }
         ["batch", target, prefix, number, count, memory, trace @ ..] => {
@@ -43,7 +44,8 @@ fn work(arguments: &[&str]) -> Result<bool, Box<dyn Error>> {
                 first: number.parse()?,
             };
             let counts = runner::batch(&plan, trace.first().map(std::path::Path::new))?;
-            println!("{} {} {} {}", counts.executions, counts.panics, counts.slow, counts.slowest);
+            let numbers = [counts.executions, counts.accepted, counts.panics, counts.slow, counts.slowest];
+            println!("{}", numbers.map(|n| n.to_string()).join(" "));
             Ok(true)
         }
         ["run", target, options @ ..] => run(&plan(find(target)?, options)?),

@@ -41,6 +41,8 @@ pub struct Plan {
 pub struct Counts {
     /// Inputs that were run.
     pub executions: u64,
+    /// Inputs that were read to their end: the others were refused.
+    pub accepted: u64,
     /// Inputs over which the target panicked.
     pub panics: u64,
     /// Inputs over which the process ended: an abort, memory beyond the limit, or no end.
@@ -54,6 +56,7 @@ pub struct Counts {
 impl Counts {
     fn add(&mut self, more: &Counts) {
         self.executions += more.executions;
+        self.accepted += more.accepted;
         self.panics += more.panics;
         self.aborts += more.aborts;
         self.slow += more.slow;
@@ -70,8 +73,9 @@ impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} executions, {} panics, {} aborts, {} over a second, slowest {:.3} ms",
+            "{} executions, {} accepted, {} panics, {} aborts, {} over a second, slowest {:.3} ms",
             self.executions,
+            self.accepted,
             self.panics,
             self.aborts,
             self.slow,
@@ -130,8 +134,8 @@ fn batch_process(plan: &Plan, number: u64, count: u64, trace: Option<&Path>) -> 
     let text = String::from_utf8_lossy(&output.stdout);
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
     Ok(match numbers[..] {
-        [executions, panics, slow, slowest] if output.status.success() => {
-            Some(Counts { executions, panics, aborts: 0, slow, slowest })
+        [executions, accepted, panics, slow, slowest] if output.status.success() => {
+            Some(Counts { executions, accepted, panics, aborts: 0, slow, slowest })
         }
         _ => None,
     })
@@ -160,7 +164,8 @@ pub fn batch(plan: &Plan, trace: Option<&Path>) -> Result<Counts, Box<dyn Error>
                 fs::write(trace, &input)?;
             }
             let started = Instant::now();
-            let panicked = catch_unwind(AssertUnwindSafe(|| plan.target.1(&input))).is_err();
+            let outcome = catch_unwind(AssertUnwindSafe(|| plan.target.1(&input)));
+            let panicked = outcome.is_err();
             let mut took = started.elapsed();
             if took > SLOW {
                 // Other processes may have been in the way: only what is slow twice is slow.
@@ -169,6 +174,7 @@ pub fn batch(plan: &Plan, trace: Option<&Path>) -> Result<Counts, Box<dyn Error>
                 took = took.min(again.elapsed());
             }
             counts.executions += 1;
+            counts.accepted += u64::from(outcome.unwrap_or(false));
             counts.panics += u64::from(panicked);
             counts.slow += u64::from(took > SLOW);
             counts.slowest = counts.slowest.max(took.as_micros() as u64);

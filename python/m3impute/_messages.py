@@ -11,6 +11,8 @@ import sys
 import warnings
 from collections.abc import Container, Iterable
 
+from . import _native
+
 
 class Error(ValueError):
     """Anything that m3impute refuses to do.
@@ -74,7 +76,7 @@ def warn(category: type[ImputeWarning], text: str) -> None:
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(folders):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, category, stacklevel=level)
+    warnings.warn(_native.escaped(text), category, stacklevel=level)
 
 
 def tell(notes: Iterable[str], spent: bool) -> None:
@@ -83,7 +85,7 @@ def tell(notes: Iterable[str], spent: bool) -> None:
         if spent:
             warn(BudgetWarning, note)
         else:
-            logging.getLogger("m3impute").info(note)
+            logging.getLogger("m3impute").info("%s", _native.escaped(note))
 
 
 #: A note about a column: the column, a sentence, and a hint.

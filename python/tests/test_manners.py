@@ -266,3 +266,20 @@ def test_importing_is_quick_and_loads_no_frame_library():
     program = "import sys, m3impute; print([m for m in ('pandas', 'polars', 'pyarrow', 'sklearn') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_warnings_do_not_hold_control_characters():
+    frame = pd.DataFrame({"a\x1b[31m": [1.0, 2.0, -999.0, 4.0, 5.0, np.nan] * 10})
+    with pytest.warns(m3impute.ImputeWarning) as said:
+        m3impute.impute(frame, "mean")
+    texts = [str(one.message) for one in said]
+    assert any("a\\u{1b}[31m" in text for text in texts), texts
+    assert not any("\x1b" in text for text in texts)
+
+
+def test_ctrl_c_stops_ampute(interruptible):
+    table = np.random.default_rng(0).normal(size=(400_000, 40))
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(100):
+            m3impute.ampute(table, mechanism="mnar-logistic")

@@ -11,7 +11,9 @@ pub use options::{
 };
 
 use clap::{Args, Parser, Subcommand};
+use m3impute::escaped;
 use parse::{parse_bytes, parse_chunk, parse_delimiter, parse_format};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -41,6 +43,20 @@ pub struct Cli {
 
     #[command(flatten)]
     pub verbosity: VerbosityArgs,
+}
+
+impl Cli {
+    /// The arguments of this process. What a message repeats of them has its control characters written out.
+    pub fn of_process() -> Cli {
+        Cli::try_parse().unwrap_or_else(|error| {
+            if std::env::args_os().all(|argument| matches!(escaped(&argument.to_string_lossy()), Cow::Borrowed(_))) {
+                error.exit();
+            }
+            let message = error.to_string();
+            message.lines().for_each(|line| eprintln!("{}", escaped(line)));
+            std::process::exit(error.exit_code())
+        })
+    }
 }
 
 #[derive(Debug, Subcommand)]

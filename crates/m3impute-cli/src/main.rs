@@ -16,7 +16,6 @@ mod terminal;
 mod uncertainty;
 mod verbs;
 
-use clap::Parser;
 use failure::Outcome;
 use m3impute::Cancel;
 use std::process::ExitCode;
@@ -26,7 +25,7 @@ use terminal::Verbosity;
 static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let cli = args::Cli::of_process();
     let verbosity = Verbosity::of(cli.verbosity);
     let cancel = signals::cancel_on_signal(verbosity);
     memory::limit_to_machine();

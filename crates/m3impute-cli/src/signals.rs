@@ -15,8 +15,7 @@ const GRACE: Duration = Duration::from_millis(300);
 pub fn cancel_on_signal(verbosity: Verbosity) -> Cancel {
     let cancel = Cancel::default();
     let raised = cancel.clone();
-    // Without a handler a signal ends the program, which is what it would do anyway.
-    let _ = ctrlc::set_handler(move || {
+    on_signal(move || {
         if raised.is_cancelled() {
             cut_off(&verbosity);
         }
@@ -27,6 +26,22 @@ pub fn cancel_on_signal(verbosity: Verbosity) -> Cancel {
         });
     });
     cancel
+}
+
+/// Calls `act` at each Ctrl-C and each request to end. Without a handler, which cannot be refused in practice, a signal
+/// ends the program, as it would without this. A terminal that is closed ends the program too, unless it runs under
+/// `nohup`: that signal is left as it was found.
+#[cfg(unix)]
+fn on_signal(act: impl Fn() + Send + 'static) {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) {
+        std::thread::spawn(move || signals.forever().for_each(|_| act()));
+    }
+}
+
+#[cfg(not(unix))]
+fn on_signal(act: impl Fn() + Send + 'static) {
+    let _ = ctrlc::set_handler(act);
 }
 
 /// Ends the program as if the work had stopped by itself: no file is left half, or beside another.

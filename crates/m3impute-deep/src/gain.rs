@@ -25,8 +25,11 @@ use std::ops::Range;
 
 /// The noise in missing cells is uniform below this.
 const NOISE: f32 = 0.01;
-/// Samples of the generator that make a predictive distribution.
-const SAMPLES: usize = 100;
+/// Samples of the generator that make a predictive distribution: fewer where a row has many inputs, because each costs a
+/// pass through all of them.
+fn samples(width: usize) -> usize {
+    (50_000 / width.max(1)).clamp(25, 100)
+}
 /// Steps from one evaluation on held-out cells to the next.
 const EVALUATE_EVERY: u64 = 50;
 /// Evaluations without an improvement after which training stops.
@@ -462,8 +465,9 @@ impl MatrixModel for FittedGain {
             return Ok(None);
         }
         let mut of = self.inputs.no_distributions();
-        let (width, weights) = (self.inputs.width(), [1.0 / SAMPLES as f32; SAMPLES]);
-        self.sample(rows, SAMPLES, run, |rows, i, values| {
+        let (width, samples) = (self.inputs.width(), samples(self.inputs.width()));
+        let weights = vec![1.0 / samples as f32; samples];
+        self.sample(rows, samples, run, |rows, i, values| {
             self.inputs.predict_distributions(rows, i, &Samples { values, width, weights: &weights }, &mut of);
             self.inputs.put(rows, i, &values[..width]);
         })?;

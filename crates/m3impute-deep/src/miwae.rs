@@ -29,6 +29,8 @@ use train::Training;
 
 /// Numbers of the decoder that a thread makes at a time when rows are filled.
 const NUMBERS: usize = 1 << 18;
+/// Numbers that are sampled of a row when it is filled, about.
+const SAMPLED: usize = 200_000;
 /// Chunks of so many numbers that are made before rows are filled.
 const CHUNKS: usize = 32;
 /// Evaluations on held-out cells, from the first epoch to the last.
@@ -63,8 +65,8 @@ pub struct MiwaeParams {
     pub latent: Option<usize>,
     /// Importance samples of a row in training.
     pub particles: usize,
-    /// Importance samples of a row when it is imputed.
-    pub samples: usize,
+    /// Importance samples of a row when it is imputed; 1,000 by default, fewer on tables of more than 200 inputs.
+    pub samples: Option<usize>,
     /// What fills a missing cell.
     pub fill: Fill,
     /// Learning rate of Adam.
@@ -86,7 +88,7 @@ impl MiwaeParams {
                 width: 1,
                 latent: Some(1),
                 particles: 10,
-                samples: 10,
+                samples: Some(10),
                 fill: Fill::Draw,
                 standardise: false,
                 held: 0.0,
@@ -107,7 +109,7 @@ impl Default for MiwaeParams {
             width: 128,
             latent: None,
             particles: 20,
-            samples: 1000,
+            samples: None,
             fill: Fill::Mean,
             learning_rate: 1e-3,
             standardise: true,
@@ -153,8 +155,8 @@ pub static SPEC: MethodSpec = MethodSpec {
         },
         ParamSpec {
             name: "samples",
-            doc: "importance samples of a row when it is imputed",
-            expects: Expect::Whole(1, 100_000),
+            doc: "importance samples of a row when it is imputed (auto: 1000, fewer on tables of more than 200 inputs)",
+            expects: Expect::Auto(&Expect::Whole(1, 100_000)),
         },
         ParamSpec {
             name: "fill",
@@ -192,7 +194,9 @@ impl MatrixMethod for Miwae {
         let p = &self.params;
         let (inputs, rows, held) = split(data, p.held, run);
         let latent = p.latent.unwrap_or(inputs.width() / 2).max(1);
-        let shape = Shape { width: p.width, latent, samples: p.samples, fill: p.fill };
+        // A row of many inputs has as many numbers to sample as one of few: what filling costs stays in proportion.
+        let samples = p.samples.unwrap_or_else(|| (SAMPLED / inputs.width().max(1)).clamp(100, 1000));
+        let shape = Shape { width: p.width, latent, samples, fill: p.fill };
         let model = FittedMiwae::new(inputs, shape, run);
         let mut training = Training::new(p, rows, model);
         let batches = training.batches() as u64;
@@ -358,10 +362,13 @@ impl FittedMiwae {
                 if wanted == Fill::Mean {
                     return;
                 }
-                let rng = &mut streams[s / k];
-                // The least scale and freedom are those of the likelihood.
-                let draw = |freedom: f32| StudentT::new(freedom + 3.0).map_or(0.0, |t| t.sample(rng));
-                off.extend(freedoms.iter().copied().map(draw).zip(scales).map(|(t, scale)| (scale + 0.001) * t));
+                let (rng, seen) = (&mut streams[s / k], rows[s / k].observed.row(0));
+                // The least scale and freedom are those of the likelihood. Observed cells need no draw.
+                let draw = |((&freedom, &scale), &seen): ((&f32, &f32), &f32)| match StudentT::new(freedom + 3.0) {
+                    Ok(t) if seen == 0.0 => (scale + 0.001) * t.sample(rng),
+                    _ => 0.0,
+                };
+                off.extend(freedoms.iter().zip(scales).zip(seen).map(draw));
             });
             let drawn = (wanted == Fill::Draw).then(|| {
                 let mut drawn = means.clone(); // [rows k, w]

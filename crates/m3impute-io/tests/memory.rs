@@ -123,6 +123,23 @@ fn texts_that_repeat_the_one_before_are_refused() {
 }
 
 #[test]
+fn a_page_that_counts_more_texts_than_it_has_is_refused() {
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..100).map(|i| format!("text {i}"))));
+    for encoding in [Encoding::DELTA_BYTE_ARRAY, Encoding::DELTA_LENGTH_BYTE_ARRAY] {
+        let delta = |p: WriterPropertiesBuilder| {
+            p.set_dictionary_enabled(false).set_encoding(encoding).set_compression(Compression::UNCOMPRESSED)
+        };
+        let mut bytes = parquet_of(&batch(vec![("x", texts.clone())]), delta);
+        assert_eq!(read_within("counts.parquet", &bytes, MEGABYTE).unwrap().table().rows(), 100);
+        // Blocks of 128 lengths in four parts, and how many lengths there are; the last such list is that of the texts.
+        let at = bytes.windows(4).rposition(|window| window == [0x80, 1, 4, 100]).expect("the lengths of the texts");
+        bytes[at + 3] = 101;
+        let error = read_within("counts.parquet", &bytes, MEGABYTE).unwrap_err().to_string();
+        assert!(error.contains("counts more texts than it has"), "{error}");
+    }
+}
+
+#[test]
 fn many_rows_in_few_bytes_of_parquet_are_refused_before_they_are_read() {
     let bytes = parquet_of(&zeros(4_000_000), |p| p);
     assert!(bytes.len() < 20_000, "{}", bytes.len());

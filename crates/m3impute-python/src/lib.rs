@@ -28,6 +28,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(methods, module)?)?;
     module.add_function(wrap_pyfunction!(mechanisms, module)?)?;
     module.add_function(wrap_pyfunction!(fewer_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(escaped, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)
 }
 
@@ -61,6 +62,12 @@ fn mechanisms() -> Vec<(&'static str, &'static str)> {
 #[pyfunction]
 fn fewer_threads(asked: usize) -> Option<String> {
     m3impute::Run::fewer_threads(asked)
+}
+
+/// A text with its control characters written out.
+#[pyfunction]
+fn escaped(text: &str) -> String {
+    m3impute::escaped(text).into_owned()
 }
 
 /// Fails where a method cannot be made as asked.

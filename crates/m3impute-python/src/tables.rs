@@ -130,7 +130,9 @@ impl Table {
     fn ampute(&self, py: Python<'_>, mechanism: &str, rate: f64, seed: u64) -> PyResult<Changed> {
         let mechanism = Mechanism::parse(mechanism).map_err(core)?;
         let table = self.document.table();
-        let holes = py.detach(|| missing::hide(table, mechanism, rate, &Run::new(seed, 1)?)).map_err(core)?;
+        let holes = watched(py, None, |cancel, _| {
+            missing::hide(table, mechanism, rate, &Run::new(seed, 1)?.cancelled_by(cancel))
+        })?;
         Changed::hidden(&self.document, &holes.shown, holes.notes)
     }
 

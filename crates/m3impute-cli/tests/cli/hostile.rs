@@ -62,6 +62,8 @@ fn control_characters_of_names_and_cells_are_never_shown() {
         &["info", "model.m3"],
         &["impute", "in.csv", "--kind", "b\u{202e}=continuous"],
         &["describe", "no\x1b[31m.csv"],
+        &["describe", "in.csv", "--no\x1b[31m"],
+        &["impute", "in.csv", "--max-seconds", "\x1b[31m"],
     ] {
         let ran = folder.run(arguments);
         shown(&ran.out);

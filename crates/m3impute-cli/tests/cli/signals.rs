@@ -135,6 +135,24 @@ fn each_signal_ends_every_verb_within_a_second() {
 }
 
 #[test]
+fn a_program_under_nohup_outlives_its_terminal() {
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$0\" describe", env!("CARGO_BIN_EXE_m3impute")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    while !is_ready(&child) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    child.stdin.take().unwrap().write_all(b"a,b\n1,2\n,3\n").unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap()).done();
+    assert!(ran.out.contains("2 rows"), "{}", ran.out);
+}
+
+#[test]
 fn threads_are_capped_with_a_note() {
     let folder = Folder::with("penguins.csv", penguins());
     let arguments = ["impute", "penguins.csv", "-o", "out.csv", "--method", "mean", "--threads"];

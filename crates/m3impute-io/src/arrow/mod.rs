@@ -2,6 +2,7 @@
 
 mod change;
 mod columns;
+mod delta;
 mod extras;
 mod files;
 mod read;

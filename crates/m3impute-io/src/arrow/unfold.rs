@@ -1,5 +1,6 @@
 //! How large a Parquet or Arrow file becomes in memory, found out before it is unfolded.
 
+use super::delta;
 use crate::error::Result;
 use crate::limit::MemoryLimit;
 use arrow_ipc::RecordBatch as BatchHeader;
@@ -55,6 +56,9 @@ pub(crate) fn batch_rows(
             for page in &pages {
                 limit.check(page.bytes).map_err(Unfolding::Limit)?;
             }
+            if pages.iter().any(|page| page.delta) {
+                delta::check_lengths(file, group, column)?;
+            }
             let long = most_of_batch(&pages, rows) > limit.bytes / 16;
             if long && let Some(longest) = longest_in_dictionary(file, group, column)? {
                 pages.iter_mut().filter(|p| p.text == Text::Referred).for_each(|p| p.longest = longest);
@@ -96,6 +100,8 @@ struct PageSize {
     /// No value is longer than this.
     longest: u64,
     text: Text,
+    /// Whether the lengths of its texts are stored by differences.
+    delta: bool,
     /// Whether a row may have several of its values.
     repeated: bool,
 }
@@ -193,8 +199,11 @@ fn pages_of(file: &File, chunk: &ColumnChunkMetaData) -> Broken<Vec<PageSize>> {
                     }
                     _ => (Text::Fixed, 8),
                 };
+                let delta = [Encoding::DELTA_BYTE_ARRAY, Encoding::DELTA_LENGTH_BYTE_ARRAY]
+                    .iter()
+                    .any(|&encoding| header.encoding == encoding as i32);
                 // Beside its bytes a value has an offset, and where it may be missing a level.
-                pages.push(PageSize { values, bytes, longest: longest.saturating_add(8), text, repeated });
+                pages.push(PageSize { values, bytes, longest: longest.saturating_add(8), text, delta, repeated });
             }
             DICTIONARY => dictionary = bytes,
             _ => {}
@@ -335,7 +344,7 @@ mod tests {
     use super::*;
 
     fn page(values: u64, bytes: u64, longest: u64, text: Text) -> PageSize {
-        PageSize { values, bytes, longest, text, repeated: false }
+        PageSize { values, bytes, longest, text, delta: false, repeated: false }
     }
 
     #[test]
