@@ -1,3 +1,5 @@
 //! `cargo +nightly fuzz run cells --features libfuzzer fuzz/seeds/cells`
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| _ = m3impute_fuzz::cells(bytes));
+libfuzzer_sys::fuzz_target!(init: m3impute_fuzz::let_panics_be_caught(), |bytes: &[u8]| {
+    m3impute_fuzz::cells(bytes);
+});

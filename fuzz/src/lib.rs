@@ -97,6 +97,12 @@ fn fill(fitted: &dyn FittedImputer, reading: &Reading) {
     }
 }
 
+/// The readers catch panics of the Arrow and Parquet libraries and refuse the file; libFuzzer's hook would end the process
+/// before. A panic that nobody catches ends it all the same.
+pub fn let_panics_be_caught() {
+    std::panic::set_hook(Box::new(|_| {}));
+}
+
 fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Option<Document> {
     let input = Input::Bytes { name: name.to_owned(), bytes: bytes.to_vec() };
     // Far less than the runner allows: a file that takes more than it may ends the process. Little, so that it is quick.

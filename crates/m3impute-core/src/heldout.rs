@@ -2,10 +2,9 @@
 
 use crate::encode::Encoded;
 use crate::run::Run;
-use crate::sampler::{below, shuffle_front, unit};
+use crate::sampler::below;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
-use std::ops::Range;
 
 /// Cells that were observed and are taken away.
 #[derive(Clone, Debug, Default)]
@@ -16,42 +15,19 @@ pub struct HeldOut {
     pub truth: Vec<f64>,
 }
 
-/// The part of a row's observed columns that is taken away, and at least one.
-const PART_OF_ROW: f64 = 0.15;
-
-/// Takes observed cells away in the table's own patterns: a row loses some of the cells that another row lacks, but only a
-/// few, or it would be emptier than the rows to be filled. At most `share` of each feature's observed cells are taken,
-/// and about `limit` in all.
+/// Takes about `share` of the observed cells of the features that have missing ones away, at most about `limit`, in the
+/// table's own patterns: some rows lose what other rows lack.
 ///
-/// The last observed cell of a row is never taken. A table without missing cells loses cells at random.
+/// The last observed cell of a row is never taken. A table without missing cells loses cells one by one.
 pub fn hold_out(data: &mut Encoded, share: f64, limit: usize, purpose: &str, run: &Run) -> HeldOut {
-    let (n, w) = (data.rows, data.width());
-    let mut rng = run.rng(purpose, 0);
-    let patterns: Vec<usize> = (0..n).filter(|&i| data.observed_row(i).contains(&false)).collect();
-    let mut left: Vec<usize> = (0..w).map(|f| ((n - data.missing_in(f)) as f64 * share) as usize).collect();
-    let mut order: Vec<usize> = (0..n).collect();
-    shuffle_front(&mut order, n, || rng.next_u32());
-    let mut cells = Vec::new();
-    let columns = data.columns();
-    for i in order {
-        if cells.len() >= limit {
-            break;
-        }
-        let seen = data.observed_row(i);
-        let mut candidates: Vec<&Range<usize>> = columns.iter().filter(|c| seen[c.start]).collect();
-        let most = candidates.len().saturating_sub(1).min((candidates.len() as f64 * PART_OF_ROW).ceil() as usize);
-        if !patterns.is_empty() {
-            let other = data.observed_row(patterns[below(rng.next_u32(), patterns.len())]);
-            candidates.retain(|c| !other[c.start]);
-        }
-        candidates.retain(|c| left[c.start] > 0);
-        shuffle_front(&mut candidates, most, || rng.next_u32());
-        for column in candidates.into_iter().take(most) {
-            left[column.start] -= 1;
-            cells.extend(column.clone().map(|f| i * w + f));
-        }
-    }
-    cells.sort_unstable();
+    let (w, columns) = (data.width(), data.columns());
+    let starts: Vec<usize> = columns.iter().map(|c| c.start).collect();
+    let patterns = Patterns::of(&data.observed, w, &starts);
+    let shown = patterns.shown_where_some_are_missing().max(1);
+    let share = share.min(limit as f64 / shown as f64);
+    let fold = patterns.fold(Shares { each: share, least: 0.0 }, &mut run.rng(purpose, 0));
+    let cells: Vec<usize> =
+        fold.cells().flat_map(|(i, column)| columns[column].clone().map(move |f| i * w + f)).collect();
     let truth = cells.iter().map(|&c| data.x[c]).collect();
     for &c in &cells {
         data.observed[c] = false;
@@ -68,37 +44,213 @@ impl HeldOut {
     }
 }
 
-/// `folds` sets of held-out cells of a matrix `[n, m]`, none in two of them: about `share` of the observed cells each,
-/// one by one at random, more of the columns that lack more, because those are to be filled. `[folds][n, m]`
+/// `folds` sets of held-out cells of a matrix `[n, m]`, drawn one independently of the other: about `share` of the
+/// observed cells of the columns that have missing ones, in the table's own patterns, and some of every other column.
+/// `[folds][n, m]`
 ///
 /// ```
 /// use m3impute_core::{Run, heldout};
-/// let observed = vec![true; 300];
+/// // The second and the third column are missing together in every third row.
+/// let observed: Vec<bool> = (0..300).map(|at| at % 3 == 0 || at % 9 > 2).collect();
 /// let folds = heldout::folds(&observed, 3, 2, 0.1, &mut Run::new(0, 1)?.rng("held out", 0));
-/// assert!((0..300).all(|at| !(folds[0][at] && folds[1][at])));
+/// assert!(folds[0].chunks(3).all(|row| row[1] == row[2]));
 /// # Ok::<(), m3impute_core::Error>(())
 /// ```
 pub fn folds(observed: &[bool], m: usize, folds: usize, share: f64, rng: &mut ChaCha8Rng) -> Vec<Vec<bool>> {
-    let n = observed.len() / m;
-    let mut of_column = vec![0_usize; m];
-    let mut of_row = vec![0_usize; n];
-    for (at, _) in observed.iter().enumerate().filter(|(_, o)| **o) {
-        of_column[at % m] += 1;
-        of_row[at / m] += 1;
+    let patterns = Patterns::of(observed, m, &(0..m).collect::<Vec<_>>());
+    let held = |_| {
+        let mut held = vec![false; observed.len()];
+        let fold = patterns.fold(Shares { each: share, least: LEAST * share }, rng);
+        fold.cells().for_each(|(i, column)| held[i * m + column] = true);
+        held
+    };
+    (0..folds).map(held).collect()
+}
+
+/// The share of a column that has few missing cells, or none, in proportion to that of the others.
+const LEAST: f64 = 0.3;
+/// Rows among which the one is found that shows nearly what another shows.
+const TRIED: usize = 40;
+/// No fold holds out more of a column than this share.
+const MOST: f64 = 0.3;
+/// A column that is observed less often than this has no cell to give.
+const FEWEST: usize = 8;
+
+/// How much a fold holds out: of the columns with missing cells together, and of each column at least.
+#[derive(Clone, Copy)]
+struct Shares {
+    each: f64,
+    least: f64,
+}
+
+/// Which columns each row shows, as bits.
+struct Patterns {
+    rows: usize,
+    words: usize,
+    bits: Vec<u64>,
+    /// How often each column is observed.
+    counts: Vec<usize>,
+    /// The rows that show some columns and lack others.
+    incomplete: Vec<usize>,
+}
+
+impl Patterns {
+    /// Of a matrix of which `starts` are the features that tell whether a column is observed.
+    fn of(observed: &[bool], width: usize, starts: &[usize]) -> Patterns {
+        let (rows, words) = (observed.len() / width.max(1), starts.len().div_ceil(64));
+        let mut bits = vec![0; rows * words];
+        let mut counts = vec![0; starts.len()];
+        let mut incomplete = Vec::new();
+        for (i, row) in observed.chunks_exact(width.max(1)).enumerate() {
+            let mut shown = 0;
+            for (column, _) in starts.iter().enumerate().filter(|&(_, &start)| row[start]) {
+                bits[i * words + column / 64] |= 1 << (column % 64);
+                counts[column] += 1;
+                shown += 1;
+            }
+            if shown > 0 && shown < starts.len() {
+                incomplete.push(i);
+            }
+        }
+        Patterns { rows, words, bits, counts, incomplete }
     }
-    let missing: Vec<f64> = of_column.iter().map(|&o| 1.0 - o as f64 / n as f64).collect();
-    let mean = (missing.iter().sum::<f64>() / m as f64).max(1e-9);
-    let most = 0.8 / folds as f64;
-    let shares: Vec<f64> = missing.iter().map(|h| (share * (h / mean).clamp(0.3, 2.0)).min(most)).collect();
-    let mut held = vec![vec![false; observed.len()]; folds];
-    for at in 0..observed.len() {
-        let drawn = f64::from(unit(rng)) / shares[at % m];
-        // A row that shows one cell alone, or a column with a few, has none to give.
-        if observed[at] && of_row[at / m] > 1 && of_column[at % m] >= 8 && drawn < folds as f64 {
-            held[drawn as usize][at] = true;
+
+    fn row(&self, i: usize) -> &[u64] {
+        &self.bits[i * self.words..(i + 1) * self.words]
+    }
+
+    /// The observed cells of the columns that have missing ones; all cells where there are none.
+    fn shown_where_some_are_missing(&self) -> usize {
+        let shown: usize = self.counts.iter().filter(|&&count| count < self.rows).sum();
+        if shown > 0 { shown } else { self.counts.iter().sum() }
+    }
+
+    /// Holds out cells: a row that lacks some is drawn, and another that shows them, and shows nearly all that it shows,
+    /// loses what it lacks. So the row around a held-out cell shows what the row around a missing cell shows.
+    fn fold(&self, shares: Shares, rng: &mut ChaCha8Rng) -> Drawing<'_> {
+        let mut drawing = Drawing {
+            patterns: self,
+            held: vec![0; self.bits.len()],
+            is_donor: vec![false; self.rows],
+            counts: vec![0; self.counts.len()],
+            full: vec![0; self.words],
+        };
+        for column in 0..self.counts.len() {
+            drawing.close_if_full(column);
+        }
+        let wanted = (self.shown_where_some_are_missing() as f64 * shares.each) as usize;
+        let mut tries = if self.incomplete.is_empty() { 0 } else { 2 * self.rows };
+        let mut held = 0;
+        while held < wanted && tries > 0 {
+            tries -= 1;
+            let like = self.incomplete[below(rng.next_u32(), self.incomplete.len())];
+            held += drawing.hold_out_like(like, None, rng);
+        }
+        let least = if self.incomplete.is_empty() { shares.each } else { shares.least };
+        if least > 0.0 {
+            (0..self.counts.len()).for_each(|column| drawing.top_up(column, least, rng));
+        }
+        drawing
+    }
+}
+
+/// A fold while it is drawn.
+struct Drawing<'a> {
+    patterns: &'a Patterns,
+    /// The cells held out, as bits.
+    held: Vec<u64>,
+    /// The rows that lost cells in the pattern of another one.
+    is_donor: Vec<bool>,
+    /// How many cells of each column are held out.
+    counts: Vec<usize>,
+    /// The columns of which no more is held out, as bits.
+    full: Vec<u64>,
+}
+
+impl Drawing<'_> {
+    /// Holds out of some row what the row `like` lacks, `column` among it; says how many cells those are.
+    fn hold_out_like(&mut self, like: usize, column: Option<usize>, rng: &mut ChaCha8Rng) -> usize {
+        let (patterns, shown) = (self.patterns, self.patterns.row(like));
+        let mut best: Option<(u32, usize)> = None;
+        for _ in 0..TRIED {
+            let donor = below(rng.next_u32(), patterns.rows);
+            let row = patterns.row(donor);
+            let words = || row.iter().zip(shown);
+            let gives_full = words().zip(&self.full).any(|((of, like), full)| of & !like & full != 0);
+            let keeps_some = words().any(|(of, like)| of & like != 0);
+            let gives = match column {
+                Some(column) => row[column / 64] >> (column % 64) & 1 == 1,
+                None => words().any(|(of, like)| of & !like != 0),
+            };
+            if self.is_donor[donor] || gives_full || !keeps_some || !gives {
+                continue;
+            }
+            let lacks = words().map(|(of, like)| (like & !of).count_ones()).sum();
+            if best.is_none_or(|(least, _)| lacks < least) {
+                best = Some((lacks, donor));
+            }
+        }
+        let Some((_, donor)) = best else { return 0 };
+        self.is_donor[donor] = true;
+        let mut held = 0;
+        for (word, (of, like)) in patterns.row(donor).iter().zip(shown).enumerate() {
+            let mut given = of & !like;
+            self.held[donor * patterns.words + word] |= given;
+            while given != 0 {
+                let column = word * 64 + given.trailing_zeros() as usize;
+                given &= given - 1;
+                held += 1;
+                self.counts[column] += 1;
+                self.close_if_full(column);
+            }
+        }
+        held
+    }
+
+    /// Holds out more of a column until `share` of its cells are: like rows that lack it, or alone where none does.
+    fn top_up(&mut self, column: usize, share: f64, rng: &mut ChaCha8Rng) {
+        let patterns = self.patterns;
+        let wanted = (patterns.counts[column] as f64 * share).ceil() as usize;
+        if self.counts[column] >= wanted || patterns.counts[column] < FEWEST {
+            return;
+        }
+        let (word, bit) = (column / 64, 1 << (column % 64));
+        let lacking: Vec<usize> =
+            patterns.incomplete.iter().copied().filter(|&i| patterns.row(i)[word] & bit == 0).collect();
+        for _ in 0..4 * wanted {
+            if self.counts[column] >= wanted {
+                break;
+            }
+            if !lacking.is_empty() {
+                self.hold_out_like(lacking[below(rng.next_u32(), lacking.len())], Some(column), rng);
+                continue;
+            }
+            let i = below(rng.next_u32(), patterns.rows);
+            let held = &mut self.held[i * patterns.words..(i + 1) * patterns.words];
+            let left: u32 = patterns.row(i).iter().zip(&*held).map(|(of, held)| (of & !held).count_ones()).sum();
+            let is_left = patterns.row(i)[word] & !held[word] & bit != 0;
+            if !self.is_donor[i] && is_left && left > 1 {
+                held[word] |= bit;
+                self.counts[column] += 1;
+            }
         }
     }
-    held
+
+    fn close_if_full(&mut self, column: usize) {
+        let observed = self.patterns.counts[column];
+        if observed < FEWEST || self.counts[column] as f64 >= MOST * observed as f64 {
+            self.full[column / 64] |= 1 << (column % 64);
+        }
+    }
+
+    /// The row and column of each cell held out, row by row.
+    fn cells(&self) -> impl Iterator<Item = (usize, usize)> {
+        let words = self.patterns.words.max(1);
+        self.held.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(move |(at, &bits)| {
+            let columns = (0..64).filter(move |bit| bits >> bit & 1 == 1);
+            columns.map(move |bit| (at / words, at % words * 64 + bit))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -108,7 +260,7 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng;
 
     #[test]
-    fn held_out_cells_are_observed_fall_into_one_fold_and_follow_what_is_missing() {
+    fn held_out_cells_are_observed_and_follow_what_is_missing() {
         let (n, m) = (2000, 3);
         // The second column is complete, the third lacks four times as many cells as the first.
         let observed: Vec<bool> = (0..n * m)
@@ -120,10 +272,30 @@ mod tests {
             .collect();
         let held = folds(&observed, m, 4, 0.1, &mut ChaCha8Rng::seed_from_u64(3));
         let count = |f: usize| (0..n).filter(|i| held.iter().any(|fold| fold[i * m + f])).count() as f64;
-        assert!((0..n * m).all(|at| held.iter().filter(|fold| fold[at]).count() <= usize::from(observed[at])));
+        assert!(held.iter().all(|fold| (0..n * m).all(|at| observed[at] || !fold[at])));
         let share = |f: usize| count(f) / (0..n).filter(|i| observed[i * m + f]).count() as f64;
-        assert!(share(2) > 1.5 * share(0) && share(0) > 1.5 * share(1), "{} {} {}", share(0), share(1), share(2));
+        assert!(share(2) > 1.5 * share(0) && share(0) > share(1), "{} {} {}", share(0), share(1), share(2));
         assert!(share(1) > 0.05);
+    }
+
+    /// What rows show around held-out cells is what rows show around missing ones.
+    #[test]
+    fn the_row_around_a_held_out_cell_is_as_empty_as_the_row_around_a_missing_one() {
+        let (n, m) = (3000, 8);
+        // Rows break off: a third of them after the second, the fourth or the sixth column.
+        let shown = |i: usize| if i.is_multiple_of(3) { 2 + 2 * (i / 3 % 3) } else { m };
+        let observed: Vec<bool> = (0..n * m).map(|at| at % m < shown(at / m)).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for fold in folds(&observed, m, 3, 0.1, &mut rng) {
+            let lost: Vec<usize> = (0..n).filter(|i| fold[i * m + 7]).collect();
+            assert!(lost.len() > n / 50, "{}", lost.len());
+            for &i in &lost {
+                let left = (0..m).filter(|f| observed[i * m + f] && !fold[i * m + f]).count();
+                assert!([2, 4, 6].contains(&left), "{left} cells are left");
+            }
+            let emptiest = lost.iter().filter(|&&i| fold[i * m + 2]).count() as f64 / lost.len() as f64;
+            assert!((emptiest - 1.0 / 3.0).abs() < 0.12, "{emptiest}");
+        }
     }
 
     fn matrix(n: usize, x: Vec<f64>) -> Encoded {

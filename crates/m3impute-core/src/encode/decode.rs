@@ -140,7 +140,31 @@ impl Encoder {
                 of,
             });
         }
+        for c in self.constants() {
+            let (spec, column) = (&self.schema.columns()[c], map[c].0);
+            let Some(value) = self.baselines[c].value else { continue };
+            let rows: Vec<usize> = (0..table.rows()).filter(|&i| !table.observed().get(i, column)).collect();
+            let values = vec![self.baselines[c].finish(spec, value, finish)];
+            let of = Distributions::Shares { values, shares: vec![1.0; rows.len()] };
+            columns.push(ColumnDistributions {
+                column,
+                levels: spec.levels.clone(),
+                unordered: false,
+                step: 0.0,
+                rows,
+                of,
+            });
+        }
         Ok(PredictiveDistributions { columns })
+    }
+
+    /// The columns to be filled that have one value: they have no feature, and their value is known.
+    fn constants(&self) -> impl Iterator<Item = usize> {
+        let is_constant = |&c: &usize| {
+            let has_value = self.schema.columns()[c].is_filled() && self.baselines[c].value.is_some();
+            has_value && self.features.iter().all(|feature| feature.column != c)
+        };
+        (0..self.baselines.len()).filter(is_constant)
     }
 
     /// The scores of features as those of the columns that are to be filled.
@@ -155,7 +179,18 @@ impl Encoder {
             let (column, kind) = (spec.name.clone(), spec.kind);
             spec.is_filled().then(|| ColumnScore { column, kind, measure, validation: validation.times(unit) })
         };
-        self.features.iter().zip(of).filter_map(score).collect()
+        let constant = |c: usize| {
+            let spec = &self.schema.columns()[c];
+            let measure = if spec.kind.has_levels() { Measure::LogLoss } else { Measure::AbsoluteError };
+            let validation = ValidationScore {
+                error: Some(0.0),
+                ensemble: "the only value".to_owned(),
+                ..ValidationScore::default()
+            };
+            ColumnScore { column: spec.name.clone(), kind: spec.kind, measure, validation }
+        };
+        let constants = if of.is_empty() { Vec::new() } else { self.constants().map(constant).collect() };
+        self.features.iter().zip(of).filter_map(score).chain(constants).collect()
     }
 
     /// The number of a feature as one of the table.
