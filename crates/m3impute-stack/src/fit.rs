@@ -377,7 +377,6 @@ impl Fitting<'_> {
         let mut ensembles = Vec::with_capacity(columns.len());
         for (f, selection) in selections.into_iter().enumerate() {
             let (response, cells) = pairs[f];
-            let predicted = cells.ensemble(response, selection.aggregation, &selection.weights);
             let prior = crate::members::marginal_of(self.grid, f, response);
             let errors = cells.measured(response, &selection.predicted, Response::error);
             ensembles.push(ColumnEnsemble {
@@ -388,7 +387,7 @@ impl Fitting<'_> {
                     ensemble: mean_and_error(&errors).0,
                     candidates: (0..all.len()).map(|c| cells.error(response, c)).collect(),
                 },
-                calibration: Calibration::of(response, &predicted, &cells.truth, &prior),
+                calibration: Calibration::of(response, &selection.predicted, &cells.truth, &prior),
                 weights: selection.weights,
             });
         }
