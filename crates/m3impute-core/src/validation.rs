@@ -1,7 +1,7 @@
 //! Validation errors of a fitted method: on observed cells that were held out in fitting.
 
 use crate::schema::Kind;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How an error is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +22,26 @@ pub struct SingleModel {
     pub error: f64,
 }
 
+/// How the cells of a column were held out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pattern {
+    /// As cells of the table are missing, together with those that are missing with them.
+    #[default]
+    Own,
+    /// At random, because the column has no missing cells.
+    Random,
+}
+
+/// A held-out cell of a number: in the column's own units; seconds for timestamps, steps for ordered levels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeldOutCell {
+    /// The value that was held out.
+    pub truth: f64,
+    /// The prediction.
+    pub predicted: f64,
+}
+
 /// The validation errors of one feature or column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ValidationScore {
@@ -35,11 +55,22 @@ pub struct ValidationScore {
     pub best: Option<SingleModel>,
     /// The ensemble weights, in words: `forest 60 %, network 40 %`.
     pub ensemble: String,
+    /// The share of the held-out cells that the 90 % interval covers, each half of them calibrated on the other half; none
+    /// where there are too few, or levels.
+    pub coverage: Option<f64>,
+    /// How the cells were held out.
+    pub pattern: Pattern,
+    /// Some of the held-out cells of a number, as soon as it is fitted: they are not stored in a model file.
+    #[serde(skip)]
+    pub held_out: Vec<HeldOutCell>,
 }
 
 impl ValidationScore {
-    /// The same with errors in other units.
-    pub(crate) fn times(mut self, unit: f64) -> ValidationScore {
+    /// The same in other units: numbers are `unit` times those before, and held-out cells lie `centre` higher.
+    pub(crate) fn in_units(mut self, unit: f64, centre: f64) -> ValidationScore {
+        for cell in &mut self.held_out {
+            (cell.truth, cell.predicted) = (cell.truth * unit + centre, cell.predicted * unit + centre);
+        }
         let errors = [self.error.as_mut(), self.baseline.as_mut(), self.best.as_mut().map(|b| &mut b.error)];
         errors.into_iter().flatten().for_each(|error| *error *= unit);
         self

@@ -66,6 +66,7 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
             baseline: Some(0.2),
             best: best.clone(),
             ensemble: long(0),
+            ..ValidationScore::default()
         },
     });
     let fallback = |j| Fallback { column: long(j), cells: 1, reason: long(j), done: long(j) };

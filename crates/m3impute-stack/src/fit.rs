@@ -2,15 +2,15 @@
 //! and calibration on out-of-fold predictions.
 
 use crate::budget::Budget;
-use crate::calibrate::Calibration;
+use crate::calibrate::{Calibration, HeldOut, Pooled, ShownScale};
 use crate::columns::Columns;
 use crate::folds::{Fold, folds};
 use crate::layers::{CompletedFold, Layer, OfColumn, Order, fill_column, fit_column, groups_of, without_group};
 use crate::members::{Context, FittedRowMember, Members, Predicted, Refit, Request};
 use crate::model::{BASELINE, Candidate, ColumnEnsemble, StackModel, Validation, candidates};
 use crate::predictions::{OutOfFold, gain_in_errors, loss, mean_and_error};
-use crate::select::select;
-use m3impute_core::{Result, Run};
+use crate::select::{Selection, select};
+use m3impute_core::{HeldOutCell, Pattern, Result, Run};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ const DEPENDENT_SHARE: f64 = 0.1;
 const COMPLETING_SHARE: f64 = 0.5;
 /// The share of the time remaining after that which is reserved for predicting the missing cells.
 const PREDICTING_SHARE: f64 = 0.25;
+
+/// So many held-out cells of a column are kept for reports.
+const REPORTED_CELLS: usize = 500;
 
 /// A row member fitted to each validation fold, and to all observed cells.
 #[derive(Debug, Default)]
@@ -37,6 +40,15 @@ impl FittedRows {
         let of_fold = fold.and_then(|k| self.folds.get(k)).map(Option::as_deref);
         of_fold.unwrap_or(self.all.as_deref())
     }
+}
+
+/// What a model is made of, but for its layers, and notes.
+struct Finished {
+    rows: Vec<Option<Box<dyn FittedRowMember>>>,
+    members: Members,
+    ensembles: Vec<ColumnEnsemble>,
+    scale: ShownScale,
+    notes: Vec<String>,
 }
 
 /// The work on one table.
@@ -74,8 +86,12 @@ pub fn fit(
     let tried: Vec<Fold> = (folds.iter().enumerate().take(budget.tried_folds))
         .map(|(k, f)| f.sample(budget.fold_rows, run, k as u64))
         .collect();
-    let truth = |f: usize| tried.iter().flat_map(|fold| fold.truth(f)).collect();
-    let cells = (0..grid.m).map(|f| OutOfFold { truth: truth(f), predictions: Vec::new() }).collect();
+    let of_column = |f: usize| OutOfFold {
+        truth: tried.iter().flat_map(|fold| fold.truth(f)).collect(),
+        shown: tried.iter().flat_map(|fold| fold.shown(f)).collect(),
+        predictions: Vec::new(),
+    };
+    let cells = (0..grid.m).map(of_column).collect();
     let mut fitting = Fitting { grid, members, context, folds, tried, rows: Vec::new(), cells, notes: Vec::new() };
     for member in 0..fitting.members.rows.len() {
         run.check()?;
@@ -90,8 +106,8 @@ pub fn fit(
     if is_trainable && grid.m > 1 && budget.layers + budget.sweeps > 0 && !fitting.members.columns.is_empty() {
         layers = fitting.fit_layers(&initial)?;
     }
-    let (rows, members, ensembles, notes) = fitting.finish(initial, &mut layers)?;
-    Ok((StackModel { columns, members, rows, layers, ensembles }, notes))
+    let Finished { rows, members, ensembles, scale, notes } = fitting.finish(initial, &mut layers)?;
+    Ok((StackModel { columns, members, rows, layers, ensembles, scale }, notes))
 }
 
 impl Fitting<'_> {
@@ -362,35 +378,12 @@ impl Fitting<'_> {
     }
 
     /// Selects, calibrates, prunes members without weight, and fits those to all cells that had to wait for their weight.
-    #[allow(clippy::type_complexity)]
-    fn finish(
-        mut self,
-        initial: Vec<usize>,
-        layers: &mut [Layer],
-    ) -> Result<(Vec<Option<Box<dyn FittedRowMember>>>, Members, Vec<ColumnEnsemble>, Vec<String>)> {
-        let Context { columns, run, .. } = self.context;
+    fn finish(mut self, initial: Vec<usize>, layers: &mut [Layer]) -> Result<Finished> {
+        let run = self.context.run;
         run.check()?;
         let all = candidates(&self.members, layers.len());
-        let pairs: Vec<(&Response, &OutOfFold)> = columns.responses.iter().zip(&self.cells).collect();
-        let selections = run.install(|| select(&pairs, BASELINE, |f| self.unproven_weights(f, layers, &all)));
+        let (ensembles, scale) = self.ensembles(&initial, layers, &all);
         run.check()?;
-        let mut ensembles = Vec::with_capacity(columns.len());
-        for (f, selection) in selections.into_iter().enumerate() {
-            let (response, cells) = pairs[f];
-            let prior = crate::members::marginal_of(self.grid, f, response);
-            let errors = cells.measured(response, &selection.predicted, Response::error);
-            ensembles.push(ColumnEnsemble {
-                initial: initial[f],
-                aggregation: selection.aggregation,
-                validation: Validation {
-                    cells: cells.truth.len(),
-                    ensemble: mean_and_error(&errors).0,
-                    candidates: (0..all.len()).map(|c| cells.error(response, c)).collect(),
-                },
-                calibration: Calibration::of(response, &selection.predicted, &cells.truth, &prior),
-                weights: selection.weights,
-            });
-        }
         let mut is_seen = false;
         for (l, layer) in layers.iter_mut().enumerate().rev() {
             let place = |member| all.iter().position(|c| *c == Candidate::Column { layer: l, member });
@@ -412,8 +405,65 @@ impl Fitting<'_> {
                 self.rows[k].all = member.fit(&[&whole], &[needed], self.context)?.models.pop().flatten();
             }
         }
+        self.add_notes_on_patterns(&scale);
         let rows = self.rows.into_iter().map(|fitted| fitted.all).collect();
-        Ok((rows, self.members, ensembles, self.notes))
+        Ok(Finished { rows, members: self.members, ensembles, scale, notes: self.notes })
+    }
+
+    /// Selects and calibrates the ensemble of each column.
+    fn ensembles(&self, initial: &[usize], layers: &[Layer], all: &[Candidate]) -> (Vec<ColumnEnsemble>, ShownScale) {
+        let Context { columns, run, .. } = self.context;
+        let pairs: Vec<(&Response, &OutOfFold)> = columns.responses.iter().zip(&self.cells).collect();
+        let selections = run.install(|| select(&pairs, BASELINE, |f| self.unproven_weights(f, layers, all)));
+        let of_columns = pairs.iter().zip(&selections);
+        let held: Vec<HeldOut> =
+            of_columns.map(|((response, cells), s)| cells.held_out(response, &s.predicted)).collect();
+        let pooled = Pooled::of(&held);
+        let of_column = |(f, selection): (usize, &Selection)| {
+            let prior = crate::members::marginal_of(self.grid, f, &columns.responses[f]);
+            ColumnEnsemble {
+                initial: initial[f],
+                weights: selection.weights.clone(),
+                aggregation: selection.aggregation,
+                validation: self.validation(f, held[f], all.len(), &prior, &pooled),
+                calibration: Calibration::of(held[f], &prior, &pooled),
+            }
+        };
+        (selections.iter().enumerate().map(of_column).collect(), pooled.scale)
+    }
+
+    /// What the held-out cells of a column say about its ensemble.
+    fn validation(&self, f: usize, held: HeldOut, candidates: usize, prior: &[f32], pooled: &Pooled) -> Validation {
+        let (response, cells, grid) = (held.response, &self.cells[f], self.grid);
+        let errors = cells.measured(response, held.predicted, Response::error);
+        let is_complete = (0..grid.n).all(|i| grid.observed[i * grid.m + f]);
+        let cell = |(p, t): (&[f32], &f32)| HeldOutCell { truth: (*t).into(), predicted: response.point(p).into() };
+        let reported = held.predicted.chunks_exact(response.width()).zip(held.truth).take(REPORTED_CELLS);
+        Validation {
+            cells: cells.truth.len(),
+            ensemble: mean_and_error(&errors).0,
+            candidates: (0..candidates).map(|c| cells.error(response, c)).collect(),
+            coverage: Calibration::coverage(held, prior, pooled),
+            pattern: if is_complete { Pattern::Random } else { Pattern::Own },
+            held_out: if response.is_number() { reported.map(cell).collect() } else { Vec::new() },
+        }
+    }
+
+    /// Says where the held-out cells are not missing as those of the table are.
+    fn add_notes_on_patterns(&mut self, scale: &ShownScale) {
+        let grid = self.grid;
+        let is_open = |&i: &usize| (grid.shown(i) as usize) < grid.m;
+        if !(0..grid.n).any(|i| is_open(&i)) {
+            self.notes.push("no cell is missing: validation errors are those of cells held out at random".to_owned());
+        }
+        let emptier = (0..grid.n).filter(is_open).filter(|&i| grid.shown(i) < scale.fewest()).count();
+        if emptier > 0 && !self.folds.is_empty() {
+            let rows = if emptier == 1 { "1 row shows".to_owned() } else { format!("{emptier} rows show") };
+            self.notes.push(format!(
+                "{rows} fewer cells than any row in which cells were held out: nothing like it could be validated, and \
+                 intervals there are the widest"
+            ));
+        }
     }
 
     /// The fixed weights of a column with too few held-out cells to select by; the rest goes to the first with weight.

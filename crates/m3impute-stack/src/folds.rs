@@ -29,9 +29,17 @@ impl Fold {
     }
 
     /// The held-out values of a column, row by row.
-    pub fn truth(&self, column: usize) -> Vec<f32> {
-        let Grid { n, m, x, .. } = &self.grid;
-        (0..*n).map(|i| i * m + column).filter(|&at| self.held[at]).map(|at| x[at]).collect()
+    pub fn truth(&self, column: usize) -> impl Iterator<Item = f32> + '_ {
+        self.held_rows(column).map(move |i| self.grid.x[i * self.grid.m + column])
+    }
+
+    /// How many cells the row of each of them shows.
+    pub fn shown(&self, column: usize) -> impl Iterator<Item = u32> + '_ {
+        self.held_rows(column).map(|i| self.grid.shown(i))
+    }
+
+    fn held_rows(&self, column: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.grid.n).filter(move |i| self.held[i * self.grid.m + column])
     }
 }
 

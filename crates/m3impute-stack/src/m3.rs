@@ -257,7 +257,7 @@ impl MatrixModel for StackModel {
                         _ => f64::from(point),
                     };
                     if let Some(to) = &mut distributions {
-                        self.add_distribution(f, prediction, &mut to[f]);
+                        self.add_distribution(f, prediction, grid.shown(i as usize), &mut to[f]);
                     }
                 }
             }
@@ -292,12 +292,11 @@ impl StackModel {
         self.columns.responses.iter().enumerate().map(of).collect()
     }
 
-    /// Adds the calibrated distribution of a prediction.
-    fn add_distribution(&self, f: usize, prediction: &[f32], to: &mut Distributions) {
+    /// Adds the calibrated distribution of a prediction in a row that shows so many cells.
+    fn add_distribution(&self, f: usize, prediction: &[f32], shown: u32, to: &mut Distributions) {
         match (&self.ensembles[f].calibration, to) {
-            (Calibration::Conformal { quantiles, least }, Distributions::Quantiles(to)) => {
-                let spread = prediction[1].max(*least);
-                to.push(std::array::from_fn(|k| f64::from(prediction[0] + spread * quantiles[k])));
+            (calibration @ Calibration::Conformal { .. }, Distributions::Quantiles(to)) => {
+                to.push(calibration.quantiles(prediction, self.scale.at(shown)).map(f64::from));
             }
             (Calibration::Shrinkage { share, prior }, Distributions::Shares { shares, .. }) => {
                 shares.extend(shrunk(prediction, prior, *share));

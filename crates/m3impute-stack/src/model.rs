@@ -1,11 +1,11 @@
 //! The fitted stack, and how it is stored in a model file.
 
-use crate::calibrate::Calibration;
+use crate::calibrate::{Calibration, ShownScale};
 use crate::columns::Columns;
 use crate::layers::{Layer, LayerState};
 use crate::members::{FittedRowMember, MEMBERS, Members, RowMember, Section};
 use crate::predictions::Aggregation;
-use m3impute_core::{Error, ModelFile, Result, Tensor};
+use m3impute_core::{Error, HeldOutCell, ModelFile, Pattern, Result, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,6 +41,13 @@ pub struct Validation {
     pub ensemble: f64,
     /// That of each candidate, where it has one.
     pub candidates: Vec<Option<f64>>,
+    /// The share of them that the calibrated 90 % interval covers; none where there are too few, or levels.
+    pub coverage: Option<f64>,
+    /// Whether they were held out in the table's own patterns, because the column has missing cells.
+    pub pattern: Pattern,
+    /// Some of the cells, for reports. Values of the table that was learnt from do not go into a file.
+    #[serde(skip)]
+    pub held_out: Vec<HeldOutCell>,
 }
 
 /// The ensemble of a column.
@@ -71,6 +78,8 @@ pub struct StackModel {
     pub layers: Vec<Layer>,
     /// The ensemble of each column, `[m]`.
     pub ensembles: Vec<ColumnEnsemble>,
+    /// How much wider distributions are in rows that show less.
+    pub scale: ShownScale,
 }
 
 /// The candidates of some members with so many layers, in the order of weights.
@@ -112,6 +121,7 @@ struct State {
     rows: BTreeMap<String, Value>,
     layers: Vec<LayerState>,
     ensembles: Vec<ColumnEnsemble>,
+    scale: ShownScale,
 }
 
 impl StackModel {
@@ -128,7 +138,14 @@ impl StackModel {
             layers.map(|(l, layer)| layer.store(&format!("layer.{l}."), &self.members.columns, tensors)).collect();
         let names = self.members.rows.iter().map(|m| m.name()).chain(self.members.columns.iter().map(|m| m.name()));
         let (columns, ensembles) = (self.columns.clone(), self.ensembles.clone());
-        let state = State { columns, members: names.map(str::to_owned).collect(), rows, layers, ensembles };
+        let state = State {
+            columns,
+            members: names.map(str::to_owned).collect(),
+            rows,
+            layers,
+            ensembles,
+            scale: self.scale.clone(),
+        };
         serde_json::to_value(state).unwrap_or(Value::Null)
     }
 
@@ -137,7 +154,7 @@ impl StackModel {
     /// # Errors
     /// When something is not there or does not fit.
     pub fn restore(file: &ModelFile) -> Result<StackModel> {
-        let State { columns, members, rows: states, layers, ensembles } = file.state()?;
+        let State { columns, members, rows: states, layers, ensembles, scale } = file.state()?;
         let meanings: Vec<_> = file.header.encoder.features().iter().map(|f| f.meaning).collect();
         columns.check(&meanings)?;
         let members = Members::named(MEMBERS, &members);
@@ -152,7 +169,7 @@ impl StackModel {
             Layer::restore(file, &format!("layer.{l}."), state, &members.columns, &columns)
         };
         let layers = layers.iter().enumerate().map(restore).collect::<Result<_>>()?;
-        let model = StackModel { columns, members, rows, layers, ensembles };
+        let model = StackModel { columns, members, rows, layers, ensembles, scale };
         model.check()?;
         Ok(model)
     }
@@ -179,6 +196,7 @@ impl StackModel {
             fitted.is_none() || needed != Some(false)
         };
         let all = self.ensembles.len() == self.columns.len()
+            && self.scale.is_sound()
             && self.rows.first().is_some_and(Option::is_some)
             && self.ensembles.iter().zip(&self.columns.responses).all(fits)
             && self.members.rows.iter().zip(&self.rows).all(needs);

@@ -1,6 +1,7 @@
 //! Predictions of a column's cells, a point with a spread or probabilities by its [`Response`]: their losses, and their
 //! aggregation.
 
+use crate::calibrate::HeldOut;
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -83,6 +84,8 @@ pub type LossFn = fn(&Response, &[f32], f32) -> f64;
 pub struct OutOfFold {
     /// The true values of the cells.
     pub truth: Vec<f32>,
+    /// How many cells the row of each shows.
+    pub shown: Vec<u32>,
     /// The predictions of each candidate; empty where it has none.
     pub predictions: Vec<Vec<f32>>,
 }
@@ -119,6 +122,11 @@ impl OutOfFold {
         aggregate(response, aggregation, &self.parts(response, weights, 0..self.truth.len()))
     }
 
+    /// The cells with these predictions.
+    pub fn held_out<'a>(&'a self, response: &'a Response, predicted: &'a [f32]) -> HeldOut<'a> {
+        HeldOut { response, predicted, truth: &self.truth, shown: &self.shown }
+    }
+
     /// The predictions for some cells by the candidates that have weight and predicted every cell.
     pub fn parts(&self, response: &Response, weights: &[f32], cells: Range<usize>) -> Vec<(f32, &[f32])> {
         let places = cells.start * response.width()..cells.end * response.width();
@@ -132,8 +140,9 @@ impl OutOfFold {
             let kept = cells.chunks_exact(width).enumerate().filter(|(i, _)| keep(*i));
             kept.flat_map(|(_, cell)| cell.iter().copied()).collect()
         };
+        let shown = self.shown.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, shown)| *shown).collect();
         let predictions = self.predictions.iter().map(|p| of(p, response.width())).collect();
-        OutOfFold { truth: of(&self.truth, 1), predictions }
+        OutOfFold { truth: of(&self.truth, 1), shown, predictions }
     }
 
     /// The candidates that predicted every cell.
@@ -183,7 +192,7 @@ mod tests {
     #[test]
     fn weights_are_rescaled_where_a_candidate_has_no_prediction() {
         let predictions = vec![vec![0.4, 0.1, 0.6, 0.1], vec![0.9, 0.1], Vec::new()];
-        let cells = OutOfFold { truth: vec![0.5; 2], predictions };
+        let cells = OutOfFold { truth: vec![0.5; 2], predictions, ..OutOfFold::default() };
         assert_eq!(cells.ensemble(&Response::Number, Aggregation::Mean, &[0.5, 0.25, 0.25]), [0.4, 0.1, 0.6, 0.1]);
     }
 

@@ -17,6 +17,9 @@ pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
             baseline: alone(BASELINE),
             best: best.min_by(|a, b| a.error.total_cmp(&b.error)),
             ensemble: in_words(&named(model, &candidates, weights)),
+            coverage: validation.coverage,
+            pattern: validation.pattern,
+            held_out: validation.held_out.clone(),
         }
     };
     model.ensembles.iter().map(of).collect()

@@ -238,7 +238,7 @@ mod tests {
         let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
         let predicted = |shift: f32| truth.iter().flat_map(|t| [t + shift, 0.1]).collect::<Vec<f32>>();
         let predictions = vec![predicted(0.1), predicted(-0.1), predicted(0.9), Vec::new()];
-        let cells = OutOfFold { predictions, truth: truth.clone() };
+        let cells = OutOfFold { predictions, truth: truth.clone(), ..OutOfFold::default() };
         let Selection { weights, .. } = first(&cells);
         assert_eq!(weights, [0.5, 0.5, 0.0, 0.0]);
         let all = cells.ensemble(&NUMBER, Aggregation::Mean, &weights);
@@ -250,10 +250,14 @@ mod tests {
     fn numbers_have_two_aggregations_and_probabilities_one() {
         let few = Response::Values(vec![0.0, 1.0]);
         let predictions = vec![[0.5, 0.5].repeat(40), [1.0, 0.0].repeat(40)];
-        let cells = OutOfFold { truth: vec![0.0; 40], predictions };
+        let cells = OutOfFold { truth: vec![0.0; 40], predictions, ..OutOfFold::default() };
         assert_eq!(selections(&[(&few, &cells)])[0].len(), 1);
         let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
-        let cells = OutOfFold { predictions: vec![truth.iter().flat_map(|t| [*t, 0.1]).collect()], truth };
+        let cells = OutOfFold {
+            predictions: vec![truth.iter().flat_map(|t| [*t, 0.1]).collect()],
+            truth,
+            ..OutOfFold::default()
+        };
         let kinds: Vec<Aggregation> = selections(&[(&NUMBER, &cells)])[0].iter().map(|s| s.aggregation).collect();
         assert_eq!(kinds, [Aggregation::Mean, Aggregation::Median]);
     }
@@ -272,7 +276,8 @@ mod tests {
         let truth: Vec<f32> = (0..100).map(|i| i as f32 / 100.0).collect();
         let predicted =
             |right: usize| (0..100).flat_map(|i| [if i == right { truth[i] } else { 2.0 }, 0.1]).collect::<Vec<f32>>();
-        let cells = OutOfFold { predictions: (0..100).map(predicted).collect(), truth: truth.clone() };
+        let cells =
+            OutOfFold { predictions: (0..100).map(predicted).collect(), truth: truth.clone(), ..OutOfFold::default() };
         let Selection { weights, predicted, .. } = first(&cells);
         assert!((weights.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{weights:?}");
         assert!(predicted.iter().all(|e| e.is_finite()));
@@ -283,7 +288,11 @@ mod tests {
         // Each of twenty candidates is right in one cell of twenty by luck, and wrong elsewhere.
         let predicted =
             |lucky: usize| (0..20).flat_map(|i| [if i == lucky { 0.5 } else { 0.1 }, 0.1]).collect::<Vec<f32>>();
-        let cells = OutOfFold { predictions: (0..20).map(predicted).collect(), truth: vec![0.5_f32; 20] };
+        let cells = OutOfFold {
+            predictions: (0..20).map(predicted).collect(),
+            truth: vec![0.5_f32; 20],
+            ..OutOfFold::default()
+        };
         let Selection { weights, predicted, .. } = first(&cells);
         let error = |p: &[f32]| mean_and_error(&cells.measured(&NUMBER, p, Response::error)).0;
         let (selected, validated) = (error(&cells.ensemble(&NUMBER, Aggregation::Mean, &weights)), error(&predicted));
@@ -300,7 +309,11 @@ mod tests {
 
     #[test]
     fn a_column_with_too_few_cells_gets_its_unproven_weights() {
-        let cells = OutOfFold { truth: vec![0.5; 3], predictions: vec![[0.1, 0.1].repeat(3), [0.5, 0.1].repeat(3)] };
+        let cells = OutOfFold {
+            truth: vec![0.5; 3],
+            predictions: vec![[0.1, 0.1].repeat(3), [0.5, 0.1].repeat(3)],
+            ..OutOfFold::default()
+        };
         let selection = select(&[(&NUMBER, &cells)], 0, |_| vec![0.25, 0.75]).remove(0);
         assert_eq!(selection.weights, [0.25, 0.75]);
     }

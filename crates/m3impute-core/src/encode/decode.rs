@@ -177,7 +177,12 @@ impl Encoder {
                 Meaning::Flag(_) => return None,
             };
             let (column, kind) = (spec.name.clone(), spec.kind);
-            spec.is_filled().then(|| ColumnScore { column, kind, measure, validation: validation.times(unit) })
+            spec.is_filled().then(|| ColumnScore {
+                column,
+                kind,
+                measure,
+                validation: validation.in_units(unit, feature.centre),
+            })
         };
         let constant = |c: usize| {
             let spec = &self.schema.columns()[c];

@@ -30,6 +30,11 @@ impl Grid {
         (0..self.n).filter(|i| is_selected(i * self.m + column)).map(|i| i as u32).collect()
     }
 
+    /// How many cells a row shows.
+    pub fn shown(&self, row: usize) -> u32 {
+        self.observed[row * self.m..(row + 1) * self.m].iter().map(|o| u32::from(*o)).sum()
+    }
+
     /// Some of the rows.
     pub fn select(&self, rows: &[u32]) -> Grid {
         let x = select_rows(&self.x, rows, self.m);
