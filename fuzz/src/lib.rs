@@ -90,10 +90,9 @@ fn fill(fitted: &dyn FittedImputer, reading: &Reading) {
         let mut out = Vec::new();
         let mut writer = DocumentWriter::new(Box::new(&mut out), Format::Csv, Vec::new());
         let _ = writer.write(&document, Change::Fill(&filled.table)).and_then(|()| writer.finish());
-        let Ok(Some((filled, distributions))) = fitted.predict_distributions(document.table(), &mut run) else {
-            continue;
-        };
-        let _ = distributions.draw_rows(document.table(), &filled.table, &run, 1);
+        let _ = fitted.predict_distributions(document.table(), &mut run);
+        let seeds = m3impute::RowSeeds::default().of(document.table());
+        let _ = fitted.draw(document.table(), &seeds, 1, &run);
     }
 }
 

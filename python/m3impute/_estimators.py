@@ -148,10 +148,11 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
         return self._given(frame, changed)
 
     def draw(self, X: Any, n: int = 5) -> list[Any]:
-        """Complete new rows several times, each hole drawn from its distribution: multiple imputation.
+        """Complete new rows several times, the holes of a row drawn jointly: multiple imputation.
 
         An analysis that runs on each of the tables shows how much of its result hangs on what was missing. The draws
-        depend on ``random_state`` and on what is observed in a hole's own row, not on the other rows.
+        depend on ``random_state`` and on what is observed in a hole's own row, not on the other rows; of rows with the
+        same observed values each gets draws of its own.
 
         Parameters
         ----------
@@ -376,7 +377,7 @@ class Imputer(_Imputer):
     Parameters
     ----------
     method : str, optional
-        The method; :func:`methods` lists them.
+        The method, with its preset after a colon where wanted: ``"m3:fast"``. :func:`methods` lists them.
     **options : ImputerOptions
 
     See Also

@@ -43,7 +43,7 @@ def impute(data: FrameLike, method: str | None = None, **options: Unpack[ImputeK
     data : DataFrame or Series of pandas or polars, Table of pyarrow, array of numpy or scipy, or any Arrow stream
         The table. What is masked, null, ``None``, ``NaN``, ``NA`` and ``NaT`` are missing.
     method : str, optional
-        The method; :func:`methods` lists them.
+        The method, with its preset after a colon where wanted: ``"m3:fast"``. :func:`methods` lists them.
     **options : ImputeOptions
 
     Returns
@@ -118,7 +118,8 @@ def ampute(
         The table.
     mechanism : str, default "mcar"
         The rule by which cells go missing: ``mcar``, ``mar``, ``mnar``, ``self-masked``, ``quantile``,
-        ``quantile-lower`` or ``quantile-both``. See ``m3impute ampute --help``.
+        ``quantile-lower``, ``quantile-both``, or ``own`` for the patterns in which the table's own cells are missing.
+        See ``m3impute ampute --help``.
     rate : float, default 0.3
         The share of the known cells to hide.
     random_state : int, numpy generator or None, default 0
@@ -189,8 +190,9 @@ def evaluate(
     data: Any,
     methods: Sequence[str] | Mapping[str, str | Imputer | M3Imputer] | None = None,
     *,
-    mechanism: str = "mcar",
+    mechanism: str = "own",
     rate: float = 0.3,
+    columns: str | None = None,
     repeats: int = 3,
     observed: Any = None,
     **options: Unpack[EvaluateKeywords],
@@ -207,8 +209,15 @@ def evaluate(
     methods : list of str, or dict of label to method or imputer, optional
         The methods to compare; all but the slow ones where not given. A dictionary compares settings:
         ``{"few": Imputer("knn", params={"neighbours": 3}), "many": Imputer("knn", params={"neighbours": 20})}``.
-    mechanism, rate : as in :func:`ampute`
-        How cells are hidden.
+    mechanism : str, default "own"
+        How cells are hidden: in the patterns in which the table's own cells are missing (``own``), or as in
+        :func:`ampute`. A table without missing cells has no pattern: its cells are hidden completely at random, with
+        a warning.
+    rate : float, default 0.3
+        The share of the known cells to hide; ``own`` hides less where columns differ in how often they are missing.
+    columns : {"incomplete", "all"}, optional
+        Where cells are hidden: in the columns that have missing cells, which is the default with ``own``, or in
+        complete ones too. With ``only``, in those columns alone.
     repeats : int, default 3
         How often, with new holes each time.
     observed : array of bool, optional
@@ -218,13 +227,14 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Best method first. Printed, it is a table to read.
+        The scores of each method, pairwise comparisons and a recommendation. Printed, it is a table to read.
 
     Examples
     --------
     >>> import numpy as np, m3impute
     >>> x = np.linspace(0, 1, 60)
-    >>> comparison = m3impute.evaluate(np.column_stack([x, 2 * x, x**2]), ["mean", "knn"], repeats=1)
+    >>> table = np.column_stack([x, np.where(np.arange(60) % 5, 2 * x, np.nan), x**2])
+    >>> comparison = m3impute.evaluate(table, ["mean", "knn"], repeats=1)
     >>> comparison.best
     'knn'
     """
@@ -235,11 +245,15 @@ def evaluate(
     warn_notes(table.notes())
     if not isinstance(repeats, (int, np.integer)) or repeats < 1:
         raise UsageError(f"repeats: expected at least 1, got `{repeats}`")
+    within = None if columns is None else str(columns)
     shown = None if observed is None else np.ascontiguousarray(observed, dtype=bool).tobytes()
     with watching(asked.progress) as listen:
         run = _requests.run(asked, listen)
-        answer = table.evaluate(candidates, run, str(mechanism), float(rate), int(repeats), shown)
-    return Evaluation(**json.loads(answer))
+        answer = table.evaluate(candidates, run, str(mechanism), within, float(rate), int(repeats), shown)
+    compared = Evaluation(**json.loads(answer))
+    for note in dict.fromkeys(note for row in compared.rows for note in row["hidden_notes"]):
+        warn(DataWarning, note)
+    return compared
 
 
 def _candidates(methods: Any) -> list[tuple[str, _requests.MethodRequest]]:

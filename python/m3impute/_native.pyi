@@ -65,6 +65,7 @@ class Table:
         methods: Sequence[tuple[str, _MethodRequest]],
         run: _RunRequest,
         mechanism: str,
+        columns: str | None,
         rate: float,
         repeats: int,
         shown: bytes | None = None,

@@ -126,7 +126,7 @@ class RunOptions:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EvaluateOptions(RunOptions, ReadOptions):
+class EvaluateOptions(RunOptions, FillOptions):
     """What :func:`evaluate` takes for all methods together."""
 
 
@@ -186,7 +186,7 @@ class RunKeywords(TypedDict, total=False):
     progress: bool | Callback | None
 
 
-class EvaluateKeywords(RunKeywords, ReadKeywords, total=False):
+class EvaluateKeywords(RunKeywords, FillKeywords, total=False):
     """:class:`EvaluateOptions` as keywords."""
 
 

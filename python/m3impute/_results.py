@@ -53,19 +53,32 @@ class Evaluation:
     Attributes
     ----------
     summary : list of dict
-        A row a method, best first: mean and deviation of ``mae``, ``rmse``, ``accuracy`` and ``seconds`` over the
-        repeats. Errors are of numbers, each column scaled to 0..1 by its range; accuracy is of levels.
+        A row a method, in the order of the mean of their ranks in error and accuracy: mean and deviation of ``mae``,
+        ``rmse``, ``accuracy`` and ``seconds`` over the repeats. Errors are of numbers, each column scaled to 0..1 by
+        its range; accuracy is of levels.
     rows : list of dict
         A row a method and repeat, with the scores of each column.
+    comparisons : list of dict
+        A row a pair of methods, ``one`` and ``other``: by how much ``one`` is ahead in ``numbers`` and in ``levels``
+        (mean over the repeats and 95 % confidence interval), the ``verdict`` (``better``, ``worse``, ``mixed``: better
+        in one of the two and worse in the other, ``undecided``: they cannot be told apart), and in how many columns
+        each has the smaller error.
+    recommended : str or None
+        The label of the method to use: of those that no other is better than, the first in the summary.
+    advice : list of str
+        Why, and how sure that is.
     """
 
     rows: list[dict[str, Any]]
     summary: list[dict[str, Any]]
+    comparisons: list[dict[str, Any]]
+    recommended: str | None
+    advice: list[str]
 
     @property
     def best(self) -> str:
-        """The label of the best method: by the mean of its ranks in error and accuracy."""
-        return str(self.summary[0]["label"])
+        """The recommended method or, where every method failed, the first."""
+        return str(self.summary[0]["label"]) if self.recommended is None else self.recommended
 
     def __str__(self) -> str:
         table = [["method", "preset", "MAE", "RMSE", "accuracy", "seconds"]]
@@ -74,7 +87,7 @@ class Evaluation:
             seconds = "-" if row["seconds"] is None else f"{row['seconds']['mean']:.2f}"
             table.append([row["label"], row["preset"], *figures, seconds])
         failed = [f"{row['label']} failed: {row['error']}" for row in self.summary if row["error"]]
-        return "\n".join(_aligned(table) + failed)
+        return "\n".join([*_aligned(table), *failed, "", *self.advice])
 
 
 def _aligned(rows: list[list[str]], right: set[int] = frozenset()) -> list[str]:  # type: ignore[assignment]

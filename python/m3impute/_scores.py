@@ -23,7 +23,7 @@ def measured(
 ) -> dict[str, dict[str, Any]]:
     """What a method that learns anew makes of known cells that are hidden from it, beside a simple baseline."""
     candidates = [("model", method), ("baseline", _requests.method("median"))]
-    answer = json.loads(table.evaluate(candidates, run, "mcar", _SHARE, 1))
+    answer = json.loads(table.evaluate(candidates, run, "own", "all", _SHARE, 1))
     model, baseline = answer["rows"]
     if model["error"] is not None:
         raise DataError(f"scores_: {model['error']}")

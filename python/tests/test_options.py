@@ -6,6 +6,7 @@ import sys
 from dataclasses import fields
 from typing import get_type_hints
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
@@ -64,7 +65,7 @@ def test_type_checkers_see_the_options(tmp_path):
         "seconds: float | None = m3impute.Imputer('mean', max_seconds=3.0).max_seconds\n"
         "m3impute.impute(table, kind={})\n"
         "m3impute.impute(table, n_jobs='two')\n"
-        "m3impute.evaluate(table, only=['x'])\n"
+        "m3impute.evaluate(table, preset='fast')\n"
         "m3impute.M3Imputer(n_jobs='two')\n"
         "m3impute.M3Imputer(method='mean')\n"
     )
@@ -72,3 +73,15 @@ def test_type_checkers_see_the_options(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     wrong = [line.split(":")[1] for line in done.stdout.splitlines() if "program.py" in line and ": error:" in line]
     assert wrong == ["5", "6", "7", "8", "9"], done.stdout
+
+
+def test_a_preset_can_stand_after_its_method():
+    table = np.column_stack([np.arange(40.0), np.arange(40.0) ** 2])
+    table[3, 1] = np.nan
+    by_name = m3impute.impute(table, "knn:paper")
+    assert np.array_equal(by_name, m3impute.impute(table, "knn", preset="paper"))
+    assert not np.array_equal(by_name, m3impute.impute(table, "knn"))
+    with pytest.raises(m3impute.UsageError, match="expected one of `balanced`, `fast`, `best`, `paper`"):
+        m3impute.impute(table, "m3:fastest")
+    with pytest.raises(m3impute.UsageError, match="expected `fast`, as in `m3:fast`, or none, got `best`"):
+        m3impute.Imputer("m3:fast", preset="best").fit(table)

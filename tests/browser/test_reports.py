@@ -81,7 +81,7 @@ def test_a_method_that_knows_less_says_so_and_what_to_do(show: Any) -> None:
 def test_a_comparison_recommends_and_shows_spread(show: Any) -> None:
     page = show("evaluate")
     advice = page.run("document.querySelector('.advice').innerText")
-    assert "mice" in advice and "median" in advice and "--mechanism" in advice
+    assert "mice" in advice and "median" in advice and "patterns" in advice
     dots = page.run("[...document.querySelectorAll('.dots .each')].map(d => d.getAttribute('d').match(/M/g).length)")
     assert dots == [2] * 9, "two repeats of three measures of three methods"
     assert page.run("document.querySelectorAll('td.best').length") >= 8, "the best method of each column stands out"

@@ -6,13 +6,14 @@ mod parse;
 
 pub use bench::{BenchEngineArgs, BenchM3Args, BenchPaperArgs, BenchVerb, TableFormat};
 pub use options::{
-    EmptyColumns, FillArgs, HideArgs, InfinityPolicy, LearnArgs, MethodArgs, OutputArgs, PointChoice, ReadArgs,
-    RunArgs, ScaleChoice, Switch, TuningArgs, UncertaintyArgs, VerbosityArgs, When,
+    ColumnArgs, EmptyColumns, InfinityPolicy, LearnArgs, MethodArgs, OutputArgs, PointChoice, ReadArgs, RunArgs,
+    ScaleChoice, Switch, TuningArgs, UncertaintyArgs, VerbosityArgs, When,
 };
 
 use clap::{Args, Parser, Subcommand};
 use m3impute::escaped;
-use parse::{parse_bytes, parse_chunk, parse_delimiter, parse_format};
+use m3impute::missing::{HideIn, Mechanism};
+use parse::{parse_bytes, parse_chunk, parse_delimiter, parse_format, parse_hide_in, parse_mechanism, parse_rate};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -205,22 +206,35 @@ pub struct InfoArgs {
 #[command(after_help = "\
 Examples:
   m3impute evaluate data.csv
-  m3impute evaluate data.csv --methods missforest,knn,mean --mechanism mar --rate 0.2 --repeats 5
+  m3impute evaluate data.csv --only age,income
+  m3impute evaluate data.csv --methods m3:fast,missforest --mechanism mar --repeats 5
   m3impute evaluate data.csv --repeats 5 --report report.html
   m3impute evaluate --truth complete.csv --observed observed.txt --json
 
-The same known cells are hidden from every method.")]
+The same known cells are hidden from every method. By default they are hidden in the columns that
+have missing cells, in the patterns in which these are missing; with `--only`, in those columns
+alone. The other mechanisms are those of `m3impute ampute`.")]
 pub struct EvaluateArgs {
     /// The table; `-` or nothing is standard input
     #[arg(conflicts_with = "truth")]
     pub input: Option<String>,
 
     /// Methods to compare [default: all but the slow ones]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME[:PRESET],...", value_delimiter = ',')]
     pub methods: Vec<String>,
 
-    #[command(flatten)]
-    pub hide: HideArgs,
+    /// How cells are hidden: as those of the table are missing, or by another mechanism
+    #[arg(long, value_name = "NAME", default_value = "own", value_parser = parse_mechanism)]
+    pub mechanism: Mechanism,
+
+    /// The share of known cells to hide; `own` hides less where columns differ in how often they are missing
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = parse_rate)]
+    pub rate: f64,
+
+    /// Where cells are hidden: in the columns that have missing cells (`incomplete`), or in complete ones too (`all`)
+    /// [default: incomplete with `own`, all otherwise]
+    #[arg(long, value_name = "WHICH", value_parser = parse_hide_in)]
+    pub columns: Option<HideIn>,
 
     /// How often, with other cells hidden each time
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -252,6 +266,8 @@ pub struct EvaluateArgs {
     #[command(flatten)]
     pub tuning: TuningArgs,
     #[command(flatten)]
+    pub fill: ColumnArgs,
+    #[command(flatten)]
     pub read: ReadArgs,
     #[command(flatten)]
     pub run: RunArgs,
@@ -277,6 +293,7 @@ Examples:
 
 Mechanisms:
   mcar         completely at random
+  own          as cells are missing in the table already: rows lose what other rows lack
   mar          depends on columns that stay complete
   mnar         mar, then mcar on the rest: what the paper calls MNAR
   self-masked  depends on the cell's own value
@@ -288,8 +305,13 @@ pub struct AmputeArgs {
     #[command(flatten)]
     pub to: OutputArgs,
 
-    #[command(flatten)]
-    pub hide: HideArgs,
+    /// How cells are hidden
+    #[arg(long, value_name = "NAME", default_value = "mcar", value_parser = parse_mechanism)]
+    pub mechanism: Mechanism,
+
+    /// The share of known cells to hide
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = parse_rate)]
+    pub rate: f64,
 
     #[command(flatten)]
     pub read: ReadArgs,

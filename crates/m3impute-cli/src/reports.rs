@@ -1,9 +1,9 @@
 //! Reports as files, and how they describe the run.
 
-use crate::args::{RunArgs, TuningArgs};
+use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::table_io::{self, Target};
-use m3impute::MethodSpec;
+use m3impute::{MethodSpec, Settings};
 use m3impute_io::{Finding, Input};
 use m3impute_report::{Event, Work};
 use std::path::Path;
@@ -46,11 +46,11 @@ pub fn run_settings(args: &RunArgs, threads: usize) -> Vec<(&'static str, String
 }
 
 /// The settings of a method: its preset, and every parameter with its value.
-pub fn method_settings(spec: &MethodSpec, tuning: &TuningArgs) -> Vec<(&'static str, String)> {
-    let preset = preset(spec, tuning);
+pub fn method_settings(spec: &MethodSpec, asked: &Settings) -> Vec<(&'static str, String)> {
+    let preset = preset(spec, asked);
     let values = (spec.preset_values)(preset);
     let of_preset = values.as_ref().and_then(|v| v.as_object()).into_iter().flatten().map(|(name, value)| {
-        let own = tuning.param.iter().rfind(|(named, _)| named == name).map(|(_, text)| text.clone());
+        let own = asked.params.iter().rfind(|(named, _)| named == name).map(|(_, text)| text.clone());
         let given = if value.is_null() { "auto".to_owned() } else { value.to_string().replace('"', "") };
         format!("{name} = {}", own.unwrap_or(given))
     });
@@ -63,8 +63,8 @@ pub fn method_settings(spec: &MethodSpec, tuning: &TuningArgs) -> Vec<(&'static 
 }
 
 /// The preset that is asked for, or the method's own.
-pub fn preset<'a>(spec: &MethodSpec, tuning: &'a TuningArgs) -> &'a str {
-    tuning.preset.as_deref().unwrap_or(spec.presets[0].0)
+pub fn preset<'a>(spec: &MethodSpec, asked: &'a Settings) -> &'a str {
+    asked.preset.as_deref().unwrap_or(spec.presets[0].0)
 }
 
 /// A command as one would type it.

@@ -1,11 +1,11 @@
 //! From arguments to tables and back to files.
 
-use crate::args::{EmptyColumns, FillArgs, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
+use crate::args::{ColumnArgs, EmptyColumns, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
 use crate::failure::{Failure, Outcome};
 use crate::hints::in_flags;
 use crate::memory;
 use crate::terminal::{Bar, Verbosity, count, plain};
-use m3impute::{Cancel, Fallback, FinishChoice, Run, Settings, Table};
+use m3impute::{Cancel, Fallback, FinishChoice, MethodSpec, Run, Settings, Table};
 use m3impute_io::{
     AtomicFile, Document, Finding, Format, Infinities, Input, Note, ReadOptions, most_of_machine, usual_limit,
 };
@@ -25,7 +25,7 @@ pub fn input(argument: Option<&String>) -> Result<Input, Failure> {
 }
 
 /// Reads a whole table within the memory that it may take.
-pub fn read(input: &Input, args: &ReadArgs, fill: Option<&FillArgs>) -> Result<Document, Failure> {
+pub fn read(input: &Input, args: &ReadArgs, fill: Option<&ColumnArgs>) -> Result<Document, Failure> {
     let length = |path: &Path| path.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
     let usual = match input {
         Input::Path(path) => length(path).map_or_else(most_of_machine, usual_limit),
@@ -36,7 +36,7 @@ pub fn read(input: &Input, args: &ReadArgs, fill: Option<&FillArgs>) -> Result<D
 }
 
 /// How to read, from the arguments.
-pub fn read_options(read: &ReadArgs, fill: Option<&FillArgs>) -> ReadOptions {
+pub fn read_options(read: &ReadArgs, fill: Option<&ColumnArgs>) -> ReadOptions {
     ReadOptions {
         format: read.format,
         delimiter: read.delimiter,
@@ -60,15 +60,17 @@ pub fn infinities(policy: InfinityPolicy) -> Infinities {
     }
 }
 
-/// What is asked of a method, from the arguments.
-pub fn settings(tuning: &TuningArgs, empty: EmptyColumns) -> Settings {
+/// The method of that name, which may have its preset after a colon, and what is asked of it.
+pub fn method(
+    name: &str,
+    tuning: &TuningArgs,
+    empty: EmptyColumns,
+) -> Result<(&'static MethodSpec, Settings), Failure> {
+    let (spec, preset) = m3impute::method_and_preset(name, tuning.preset.as_deref())?;
     let switch = |s: Option<Switch>| s.map(|s| s == Switch::On);
     let zero_empty = empty == EmptyColumns::Constant;
-    Settings {
-        preset: tuning.preset.clone(),
-        params: tuning.param.clone(),
-        finish: FinishChoice { round: switch(tuning.round), clip: switch(tuning.clip), zero_empty },
-    }
+    let finish = FinishChoice { round: switch(tuning.round), clip: switch(tuning.clip), zero_empty };
+    Ok((spec, Settings { preset, params: tuning.param.clone(), finish }))
 }
 
 /// A run that the arguments describe, shown by a bar and stopped by Ctrl-C.

@@ -4,7 +4,7 @@ use crate::args::{OutputArgs, PointChoice, UncertaintyArgs};
 use crate::failure::{Failure, Outcome};
 use crate::table_io::Target;
 use crate::terminal::Verbosity;
-use m3impute::{METHODS, Point, PredictiveDistributions, Table};
+use m3impute::{Error, FittedImputer, METHODS, Point, PredictiveDistributions, RowSeeds, Run, Table};
 use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, ValueFormat};
 use std::path::{Path, PathBuf};
 
@@ -166,14 +166,21 @@ impl Draws {
     }
 }
 
-/// Writes one drawn table after the other, each by a draw of its number, counted from 1.
+/// Writes one drawn table after the other, counted from 1. `seeds` follows on from chunk to chunk.
 pub fn write_draws(
     writers: &mut [DocumentWriter<'_>],
     document: &Document,
-    draw: impl Fn(u64) -> Table,
+    fitted: &dyn FittedImputer,
+    seeds: &mut RowSeeds,
+    run: &Run,
 ) -> Result<(), Failure> {
+    let (table, total) = (document.table(), writers.len() as u64);
+    let seeds = seeds.of(table);
     for (writer, number) in writers.iter_mut().zip(1..) {
-        writer.write(document, Change::Fill(&draw(number)))?;
+        let drawn = fitted.draw(table, &seeds, number, run)?;
+        let drawn = drawn.ok_or_else(|| Error::Bug("no draws".to_owned()))?;
+        run.report("drawing", number, total, "");
+        writer.write(document, Change::Fill(&drawn.table))?;
     }
     Ok(())
 }

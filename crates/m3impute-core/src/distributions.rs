@@ -1,7 +1,5 @@
 //! Predictive distributions of missing cells, from which a point, an interval or a draw is taken.
 
-use crate::hash::{Fnv, hashes_of_rows};
-use crate::run::Run;
 use crate::table::Table;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
@@ -253,25 +251,6 @@ impl PredictiveDistributions {
         })
     }
 
-    /// The table with each missing cell drawn from its distribution: one of several completed tables.
-    pub fn draw(&self, filled: &Table, rng: &mut ChaCha8Rng) -> Table {
-        self.fill_with(filled, |column, i| column.of.quantile(i, share_of(rng)))
-    }
-
-    /// [`PredictiveDistributions::draw`] number `number` for rows that may come in any order and in any chunks: a drawn
-    /// value depends on the run's seed, the number of the draw, the column, and the observed values of its own row in
-    /// `rows`, the table before it was filled. Rows with the same observed values get the same draws.
-    pub fn draw_rows(&self, rows: &Table, filled: &Table, run: &Run, number: u64) -> Table {
-        let own = hashes_of_rows(rows);
-        self.fill_with(filled, |column, i| {
-            let mut hash = Fnv::default();
-            hash.bytes(&own[column.rows[i]].to_le_bytes());
-            hash.bytes(&number.to_le_bytes());
-            hash.bytes(rows.schema().columns()[column.column].name.as_bytes());
-            column.of.quantile(i, share_of(&mut run.rng("draw of a row", hash.0)))
-        })
-    }
-
     /// The central interval of that level for each missing cell; columns of levels without an order have none.
     pub fn intervals(&self, level: f64) -> Vec<Interval> {
         let of = |c: &ColumnDistributions| {
@@ -332,7 +311,7 @@ impl Interval {
 }
 
 /// A uniform draw from (0, 1).
-fn share_of(rng: &mut ChaCha8Rng) -> f64 {
+pub(crate) fn share_of(rng: &mut ChaCha8Rng) -> f64 {
     (f64::from(rng.next_u32()) + 0.5) / (f64::from(u32::MAX) + 1.0)
 }
 
@@ -340,7 +319,6 @@ fn share_of(rng: &mut ChaCha8Rng) -> f64 {
 mod tests {
     use super::*;
     use crate::{Column, ColumnSpec, Kind, Schema};
-    use rand_chacha::rand_core::SeedableRng;
 
     /// A number that is uniform from 0 to 100, and a level that is `b` three times out of four.
     fn distributions() -> (Table, PredictiveDistributions) {
@@ -402,40 +380,5 @@ mod tests {
         schema.column_mut(1).levels = vec!["c".to_owned()];
         let filled = distributions.fill(&table.with_schema(schema).unwrap(), Point::Median);
         assert_eq!(filled.schema().columns()[1].levels[filled.number(0, 1) as usize], "b");
-    }
-
-    #[test]
-    fn a_draw_of_a_row_depends_on_the_row_and_the_number_alone() {
-        let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), ColumnSpec::new("y", Kind::Continuous)]);
-        let y = (0..4).map(|i| Some(f64::from(i % 3)));
-        let table = Table::new(schema.unwrap(), vec![Column::numbers([None; 4]), Column::numbers(y)]).unwrap();
-        let of = |rows: &[usize]| {
-            let table = table.select_rows(rows);
-            let of = Distributions::Quantiles(vec![QUANTILE_LEVELS; rows.len()]);
-            let rows = (0..rows.len()).collect();
-            let x = ColumnDistributions { column: 0, levels: Vec::new(), unordered: false, step: 0.0, rows, of };
-            (table, PredictiveDistributions { columns: vec![x] })
-        };
-        let draw = |rows: &[usize], seed: u64, number: u64| -> Vec<f64> {
-            let (table, distributions) = of(rows);
-            let drawn = distributions.draw_rows(&table, &table, &Run::new(seed, 1).unwrap(), number);
-            (0..rows.len()).map(|i| drawn.number(i, 0)).collect()
-        };
-        let all = draw(&[0, 1, 2, 3], 7, 1);
-        assert_eq!(draw(&[2, 0], 7, 1), [all[2], all[0]]);
-        assert_eq!(all[0], all[3], "the same is observed in both");
-        assert!(all[0] != all[1] && all != draw(&[0, 1, 2, 3], 7, 2) && all != draw(&[0, 1, 2, 3], 8, 1));
-    }
-
-    #[test]
-    fn draws_have_the_shares_of_the_distribution() {
-        let (table, distributions) = distributions();
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let drawn: Vec<(f64, f64)> =
-            (0..2000).map(|_| distributions.draw(&table, &mut rng)).map(|t| (t.number(0, 0), t.number(0, 1))).collect();
-        let mean = drawn.iter().map(|d| d.0).sum::<f64>() / 2000.0;
-        let b = drawn.iter().map(|d| d.1).sum::<f64>() / 2000.0;
-        assert!((mean - 50.0).abs() < 2.5 && (b - 0.75).abs() < 0.04, "{mean} {b}");
-        assert!(drawn.iter().all(|d| d.0.fract() == 0.0));
     }
 }

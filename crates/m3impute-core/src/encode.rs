@@ -142,6 +142,13 @@ impl Encoded {
         &self.observed[i * self.width()..(i + 1) * self.width()]
     }
 
+    /// Some of the rows.
+    pub fn select(&self, rows: impl Iterator<Item = usize> + Clone) -> Encoded {
+        let x: Vec<f64> = rows.clone().flat_map(|i| self.row(i)).copied().collect();
+        let observed = rows.clone().flat_map(|i| self.observed_row(i)).copied().collect();
+        Encoded { rows: rows.count(), features: self.features.clone(), x, observed }
+    }
+
     /// The observed values of a feature.
     pub fn observed_values(&self, f: usize) -> Vec<f64> {
         let w = self.width();

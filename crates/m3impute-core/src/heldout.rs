@@ -25,7 +25,7 @@ pub fn hold_out(data: &mut Encoded, share: f64, limit: usize, purpose: &str, run
     let patterns = Patterns::of(&data.observed, w, &starts);
     let shown = patterns.shown_where_some_are_missing().max(1);
     let share = share.min(limit as f64 / shown as f64);
-    let fold = patterns.fold(Shares { each: share, least: 0.0 }, &mut run.rng(purpose, 0));
+    let fold = patterns.fold(Shares { each: share, least: 0.0, most: MOST }, &mut run.rng(purpose, 0));
     let cells: Vec<usize> =
         fold.cells().flat_map(|(i, column)| columns[column].clone().map(move |f| i * w + f)).collect();
     let truth = cells.iter().map(|&c| data.x[c]).collect();
@@ -60,27 +60,36 @@ pub fn folds(observed: &[bool], m: usize, folds: usize, share: f64, rng: &mut Ch
     let patterns = Patterns::of(observed, m, &(0..m).collect::<Vec<_>>());
     let held = |_| {
         let mut held = vec![false; observed.len()];
-        let fold = patterns.fold(Shares { each: share, least: LEAST * share }, rng);
+        let fold = patterns.fold(Shares { each: share, least: LEAST * share, most: MOST }, rng);
         fold.cells().for_each(|(i, column)| held[i * m + column] = true);
         held
     };
     (0..folds).map(held).collect()
 }
 
+/// One set of held-out cells as of [`folds`], of the `eligible` columns alone: the row and column of each, row by row.
+pub(crate) fn cells_of(observed: &[bool], eligible: &[bool], share: f64, rng: &mut ChaCha8Rng) -> Vec<(usize, usize)> {
+    let m = eligible.len();
+    let mut patterns = Patterns::of(observed, m, &(0..m).collect::<Vec<_>>());
+    patterns.only(eligible);
+    patterns.fold(Shares { each: share, least: LEAST * share, most: MOST.max(share) }, rng).cells().collect()
+}
+
 /// The share of a column that has few missing cells, or none, in proportion to that of the others.
 const LEAST: f64 = 0.3;
 /// Rows among which the one is found that shows nearly what another shows.
 const TRIED: usize = 40;
-/// No fold holds out more of a column than this share.
+/// No fold of a model holds out more of a column than this share.
 const MOST: f64 = 0.3;
 /// A column that is observed less often than this has no cell to give.
 const FEWEST: usize = 8;
 
-/// How much a fold holds out: of the columns with missing cells together, and of each column at least.
+/// How much a fold holds out: of the columns with missing cells together, and of each column at least and at most.
 #[derive(Clone, Copy)]
 struct Shares {
     each: f64,
     least: f64,
+    most: f64,
 }
 
 /// Which columns each row shows, as bits.
@@ -90,7 +99,9 @@ struct Patterns {
     bits: Vec<u64>,
     /// How often each column is observed.
     counts: Vec<usize>,
-    /// The rows that show some columns and lack others.
+    /// The columns that may lose cells, as bits.
+    eligible: Vec<u64>,
+    /// The rows that show some columns and lack eligible ones.
     incomplete: Vec<usize>,
 }
 
@@ -112,17 +123,33 @@ impl Patterns {
                 incomplete.push(i);
             }
         }
-        Patterns { rows, words, bits, counts, incomplete }
+        Patterns { rows, words, bits, counts, eligible: vec![u64::MAX; words], incomplete }
+    }
+
+    /// Lets no other columns lose cells.
+    fn only(&mut self, eligible: &[bool]) {
+        self.eligible = vec![0; self.words];
+        for column in (0..eligible.len()).filter(|&column| eligible[column]) {
+            self.eligible[column / 64] |= 1 << (column % 64);
+        }
+        let (words, bits, open) = (self.words, &self.bits, &self.eligible);
+        let lacks = |i: &usize| bits[i * words..(i + 1) * words].iter().zip(open).any(|(of, open)| open & !of != 0);
+        self.incomplete.retain(lacks);
+    }
+
+    fn is_eligible(&self, column: usize) -> bool {
+        self.eligible[column / 64] >> (column % 64) & 1 == 1
     }
 
     fn row(&self, i: usize) -> &[u64] {
         &self.bits[i * self.words..(i + 1) * self.words]
     }
 
-    /// The observed cells of the columns that have missing ones; all cells where there are none.
+    /// The observed cells of the eligible columns that have missing ones; of all of these where none has.
     fn shown_where_some_are_missing(&self) -> usize {
-        let shown: usize = self.counts.iter().filter(|&&count| count < self.rows).sum();
-        if shown > 0 { shown } else { self.counts.iter().sum() }
+        let counts = || self.counts.iter().enumerate().filter(|&(column, _)| self.is_eligible(column)).map(|(_, &n)| n);
+        let shown: usize = counts().filter(|&count| count < self.rows).sum();
+        if shown > 0 { shown } else { counts().sum() }
     }
 
     /// Holds out cells: a row that lacks some is drawn, and another that shows them, and shows nearly all that it shows,
@@ -134,6 +161,7 @@ impl Patterns {
             is_donor: vec![false; self.rows],
             counts: vec![0; self.counts.len()],
             full: vec![0; self.words],
+            most: shares.most,
         };
         for column in 0..self.counts.len() {
             drawing.close_if_full(column);
@@ -148,7 +176,8 @@ impl Patterns {
         }
         let least = if self.incomplete.is_empty() { shares.each } else { shares.least };
         if least > 0.0 {
-            (0..self.counts.len()).for_each(|column| drawing.top_up(column, least, rng));
+            let eligible = (0..self.counts.len()).filter(|&column| self.is_eligible(column));
+            eligible.for_each(|column| drawing.top_up(column, least, rng));
         }
         drawing
     }
@@ -165,6 +194,8 @@ struct Drawing<'a> {
     counts: Vec<usize>,
     /// The columns of which no more is held out, as bits.
     full: Vec<u64>,
+    /// The largest share of a column that is held out.
+    most: f64,
 }
 
 impl Drawing<'_> {
@@ -176,11 +207,12 @@ impl Drawing<'_> {
             let donor = below(rng.next_u32(), patterns.rows);
             let row = patterns.row(donor);
             let words = || row.iter().zip(shown);
-            let gives_full = words().zip(&self.full).any(|((of, like), full)| of & !like & full != 0);
+            let given = || words().zip(&patterns.eligible).map(|((of, like), open)| of & !like & open);
+            let gives_full = given().zip(&self.full).any(|(given, full)| given & full != 0);
             let keeps_some = words().any(|(of, like)| of & like != 0);
             let gives = match column {
                 Some(column) => row[column / 64] >> (column % 64) & 1 == 1,
-                None => words().any(|(of, like)| of & !like != 0),
+                None => given().any(|given| given != 0),
             };
             if self.is_donor[donor] || gives_full || !keeps_some || !gives {
                 continue;
@@ -194,7 +226,7 @@ impl Drawing<'_> {
         self.is_donor[donor] = true;
         let mut held = 0;
         for (word, (of, like)) in patterns.row(donor).iter().zip(shown).enumerate() {
-            let mut given = of & !like;
+            let mut given = of & !like & patterns.eligible[word];
             self.held[donor * patterns.words + word] |= given;
             while given != 0 {
                 let column = word * 64 + given.trailing_zeros() as usize;
@@ -238,7 +270,7 @@ impl Drawing<'_> {
 
     fn close_if_full(&mut self, column: usize) {
         let observed = self.patterns.counts[column];
-        if observed < FEWEST || self.counts[column] as f64 >= MOST * observed as f64 {
+        if observed < FEWEST || self.counts[column] as f64 >= self.most * observed as f64 {
             self.full[column / 64] |= 1 << (column % 64);
         }
     }

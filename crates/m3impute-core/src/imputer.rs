@@ -33,16 +33,12 @@ pub trait Imputer: Debug + Send + Sync {
         false
     }
 
-    /// [`Imputer::impute`] with a predictive distribution for every missing cell, where the method has them: the table is
-    /// fitted and predicted once.
+    /// A model of the table that has predictive distributions of its missing cells, and draws; none where the method has
+    /// none.
     ///
     /// # Errors
     /// As [`Imputer::impute`].
-    fn impute_with_distributions(
-        &self,
-        _table: &Table,
-        _run: &mut Run,
-    ) -> Result<Option<(Imputation, PredictiveDistributions)>> {
+    fn fit_distributions(&self, _table: &Table, _run: &mut Run) -> Result<Option<Box<dyn FittedImputer>>> {
         Ok(None)
     }
 
@@ -86,6 +82,16 @@ pub trait FittedImputer: Debug + Send + Sync {
         _rows: &Table,
         _run: &mut Run,
     ) -> Result<Option<(Imputation, PredictiveDistributions)>> {
+        Ok(None)
+    }
+
+    /// New rows completed by a joint draw, one of several: the missing cells of a row are drawn one after the other, each
+    /// given those before. Draws of other numbers are others; `seeds` has one for each row, of
+    /// [`RowSeeds`](crate::RowSeeds). None where the method has no distributions.
+    ///
+    /// # Errors
+    /// As [`FittedImputer::transform`].
+    fn draw(&self, _rows: &Table, _seeds: &[u64], _number: u64, _run: &Run) -> Result<Option<Imputation>> {
         Ok(None)
     }
 

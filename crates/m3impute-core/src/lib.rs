@@ -4,6 +4,7 @@
 //! into the missing cells. Observed cells are never changed. This crate reads no file, prints nothing, and has no method.
 
 pub mod distributions;
+mod draws;
 pub mod encode;
 mod error;
 mod hash;
@@ -22,6 +23,7 @@ mod text;
 mod validation;
 
 pub use distributions::{Point, PredictiveDistributions};
+pub use draws::RowSeeds;
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
 pub use hash::row_hash;

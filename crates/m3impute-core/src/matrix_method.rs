@@ -2,6 +2,7 @@
 //! fills the matrix, the matrix is decoded; saving, loading and new rows come with it.
 
 use crate::distributions::{Distributions, PredictiveDistributions};
+use crate::draws::draw;
 use crate::encode::{Encoded, Encoder, Encoding, Finish};
 use crate::error::{Error, Result};
 use crate::imputer::{FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec};
@@ -131,6 +132,10 @@ pub enum Want {
     Point,
     /// A point estimate and a predictive distribution.
     Distribution,
+    /// A predictive distribution to draw the first missing cell of each row from.
+    FirstDraw,
+    /// The same to draw a cell after others of its row.
+    NextDraw,
 }
 
 /// The model of a [`MatrixMethod`].
@@ -139,8 +144,8 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
     const DISTRIBUTIONS: bool = false;
 
     /// Writes point estimates where `rows.observed` is false, each row independently. A number left `NaN` gets the
-    /// column's median or most frequent level, and is listed. With [`Want::Distribution`] and [`Self::DISTRIBUTIONS`],
-    /// also returns the predictive distributions of the missing numbers of each feature, row by row.
+    /// column's median or most frequent level, and is listed. Unless a [`Want::Point`] is all, and
+    /// with [`Self::DISTRIBUTIONS`], also returns the predictive distributions of the missing numbers of each feature, row by row.
     ///
     /// # Errors
     /// When the run is cancelled.
@@ -257,17 +262,8 @@ impl<M: MatrixMethod> Imputer for MatrixImputer<M> {
         M::Model::DISTRIBUTIONS
     }
 
-    fn impute_with_distributions(
-        &self,
-        table: &Table,
-        run: &mut Run,
-    ) -> Result<Option<(Imputation, PredictiveDistributions)>> {
-        if !M::Model::DISTRIBUTIONS {
-            return Ok(None);
-        }
-        let fitted = self.learn(table, run)?;
-        let predicted = fitted.predict_distributions(table, run)?;
-        Ok(predicted.map(|(filled, distributions)| (filled.with_notes_of(&fitted), distributions)))
+    fn fit_distributions(&self, table: &Table, run: &mut Run) -> Result<Option<Box<dyn FittedImputer>>> {
+        Ok(if M::Model::DISTRIBUTIONS { Some(Box::new(self.learn(table, run)?)) } else { None })
     }
 
     fn as_inductive(&self) -> Option<&dyn InductiveImputer> {
@@ -332,7 +328,9 @@ impl<M: MatrixMethod> Fitted<M> {
         let (filled, fallbacks) = self.encoder.decode(table, &data, self.finish, self.spec.name)?;
         let distributions = match want {
             Want::Point => PredictiveDistributions::default(),
-            Want::Distribution => self.encoder.distributions(table, &data, of.unwrap_or_default(), self.finish)?,
+            Want::Distribution | Want::FirstDraw | Want::NextDraw => {
+                self.encoder.distributions(table, &data, of.unwrap_or_default(), self.finish)?
+            }
         };
         run.check()?;
         Ok((Imputation { table: filled, fallbacks, notes: Vec::new(), scores: Vec::new() }, distributions))
@@ -341,7 +339,7 @@ impl<M: MatrixMethod> Fitted<M> {
 
 impl Imputation {
     /// The same with the notes and validation errors of the fit.
-    fn with_notes_of(self, fitted: &dyn FittedImputer) -> Imputation {
+    pub fn with_notes_of(self, fitted: &dyn FittedImputer) -> Imputation {
         Imputation { notes: fitted.notes().to_vec(), scores: fitted.scores(), ..self }
     }
 }
@@ -370,6 +368,19 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
             return Ok(None);
         }
         self.predict(rows, self.encoder.encode(rows)?, Want::Distribution, run).map(Some)
+    }
+
+    fn draw(&self, rows: &Table, seeds: &[u64], number: u64, run: &Run) -> Result<Option<Imputation>> {
+        run.check()?;
+        if !M::Model::DISTRIBUTIONS {
+            return Ok(None);
+        }
+        let mut data = self.encoder.encode(rows)?;
+        if let Some(model) = &self.model {
+            draw(model, &mut data, seeds, number, run)?;
+        }
+        let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, self.spec.name)?;
+        Ok(Some(Imputation { table, fallbacks, notes: Vec::new(), scores: Vec::new() }))
     }
 
     fn scores(&self) -> Vec<ColumnScore> {

@@ -6,6 +6,7 @@
 mod logistic;
 
 use crate::error::{Error, Result};
+use crate::heldout;
 use crate::run::Run;
 use crate::schema::{ColumnSpec, Kind};
 use crate::table::{Observed, Table};
@@ -15,6 +16,9 @@ use rand_chacha::ChaCha8Rng;
 /// A rule by which cells go missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
+    /// As cells are missing in the table itself: some rows lose what other rows lack. So groups of columns that are
+    /// missing together are hidden together, and columns with more missing cells lose more.
+    Own,
     /// Completely at random: every cell with the same probability.
     Mcar,
     /// At random: half of the columns stay complete, and a logistic function of them decides about the others.
@@ -41,7 +45,8 @@ pub enum Tail {
 
 impl Mechanism {
     /// Every mechanism, in the order in which they are listed to users.
-    pub const ALL: [Mechanism; 7] = [
+    pub const ALL: [Mechanism; 8] = [
+        Mechanism::Own,
         Mechanism::Mcar,
         Mechanism::Mar,
         Mechanism::Mnar,
@@ -54,6 +59,7 @@ impl Mechanism {
     /// The word users write and read.
     pub fn name(self) -> &'static str {
         match self {
+            Mechanism::Own => "own",
             Mechanism::Mcar => "mcar",
             Mechanism::Mar => "mar",
             Mechanism::Mnar => "mnar",
@@ -67,6 +73,7 @@ impl Mechanism {
     /// What it does, in one line.
     pub fn summary(self) -> &'static str {
         match self {
+            Mechanism::Own => "in the table's own patterns: some rows lose what other rows lack",
             Mechanism::Mcar => "every cell with the same probability",
             Mechanism::Mar => "half of the columns stay complete and decide about the others",
             Mechanism::Mnar => "as `mar`, then an eighth of the rest at random, as in the paper",
@@ -102,9 +109,41 @@ impl std::fmt::Display for Mechanism {
     }
 }
 
+/// In which of the columns to fill cells are hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HideIn {
+    /// In those that have missing cells.
+    Incomplete,
+    /// In all of them.
+    All,
+}
+
+impl HideIn {
+    /// The choice of that name.
+    ///
+    /// ```
+    /// use m3impute_core::missing::HideIn;
+    /// assert_eq!(HideIn::parse("all")?, HideIn::All);
+    /// assert!(HideIn::parse("none").is_err());
+    /// # Ok::<(), m3impute_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such choice.
+    pub fn parse(name: &str) -> Result<HideIn> {
+        match name {
+            "incomplete" => Ok(HideIn::Incomplete),
+            "all" => Ok(HideIn::All),
+            _ => Err(request("columns", "one of `incomplete`, `all`".to_owned(), name)),
+        }
+    }
+}
+
 /// The cells that a mechanism hid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HiddenCells {
+    /// How they were hidden, which may differ from what was requested: see [`hide`].
+    pub mechanism: Mechanism,
     /// The cells that stay: observed before, and not hidden.
     pub shown: Observed,
     /// How many cells could have been hidden.
@@ -157,22 +196,81 @@ pub fn without_hidden(table: &Table, shown: &Observed) -> Table {
 /// # Errors
 /// When the rate is not between 0 and 1, cannot be reached by the mechanism, or the table has no column for it.
 pub fn hide(table: &Table, mechanism: Mechanism, rate: f64, run: &Run) -> Result<HiddenCells> {
+    hide_in(table, mechanism, HideIn::All, rate, run)
+}
+
+/// Hides cells as [`hide`] does, in all columns that are to be filled or in the incomplete ones among them.
+///
+/// [`Mechanism::Own`] hides at most 0.3, or `rate` where it is larger, of any column: where columns differ in how often
+/// they are missing, less than `rate` is hidden. Where no column to fill has a missing cell there is no pattern to
+/// follow: cells are hidden by [`Mechanism::Mcar`] in [`HideIn::All`], and a note says so.
+///
+/// ```
+/// use m3impute_core::missing::{HideIn, Mechanism, hide_in};
+/// use m3impute_core::{Column, ColumnSpec, Kind, Run, Schema, Table};
+/// let schema = Schema::new(vec![ColumnSpec::new("x", Kind::Continuous), ColumnSpec::new("y", Kind::Continuous)])?;
+/// let x = Column::from_numbers((0..100).map(f64::from).collect());
+/// let y = Column::numbers((0..100).map(|i| (i % 5 > 0).then_some(f64::from(i))));
+/// let table = Table::new(schema, vec![x, y])?;
+/// let cells = hide_in(&table, Mechanism::Own, HideIn::Incomplete, 0.3, &Run::new(0, 1)?)?;
+/// assert_eq!((cells.column_rates[0], cells.hidden), (None, 24));
+/// # Ok::<(), m3impute_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As of [`hide`].
+pub fn hide_in(table: &Table, mechanism: Mechanism, within: HideIn, rate: f64, run: &Run) -> Result<HiddenCells> {
     if !(rate > 0.0 && rate < 1.0) {
         return Err(request("rate", "a number above 0 and below 1".to_owned(), rate));
     }
-    let eligible = eligible_rows(table);
+    let mut eligible = eligible_rows(table);
     if eligible.iter().all(Vec::is_empty) {
         return Err(Error::EmptyTable { what: "observed cell in a column to fill" });
     }
     let mut notes = Vec::new();
+    let is_complete = |rows: &Vec<usize>| rows.len() == table.rows();
+    let no_pattern = eligible.iter().all(|rows| rows.is_empty() || is_complete(rows));
+    if within == HideIn::Incomplete && !no_pattern {
+        eligible.iter_mut().filter(|rows| is_complete(rows)).for_each(Vec::clear);
+    }
+    let patterns = (mechanism == Mechanism::Own && !no_pattern).then(|| own(table, &eligible, rate, run));
+    let patterns = patterns.filter(|chances| chances.iter().flatten().any(|&chance| chance > 0.0));
+    let follows = patterns.is_some() || mechanism != Mechanism::Own;
+    let mechanism = if follows { mechanism } else { Mechanism::Mcar };
+    if no_pattern && (!follows || within == HideIn::Incomplete) {
+        notes.push(format!("no column to fill has a missing cell: cells are hidden by `{mechanism}` in all of them"));
+    } else if !follows {
+        notes.push(format!("too few values to follow the table's patterns: cells are hidden by `{mechanism}`"));
+    }
+    let at_random = || eligible.iter().map(|rows| vec![rate; rows.len()]).collect();
     let chances = match mechanism {
-        Mechanism::Mcar => eligible.iter().map(|rows| vec![rate; rows.len()]).collect(),
+        Mechanism::Own | Mechanism::Mcar => patterns.unwrap_or_else(at_random),
         Mechanism::Mar => logistic::mar(table, &eligible, rate, 1.0, run, &mut notes)?,
         Mechanism::Mnar => logistic::mar(table, &eligible, rate, logistic::MNAR_KEPT, run, &mut notes)?,
         Mechanism::SelfMasked => logistic::self_masked(table, &eligible, rate, run),
         Mechanism::Quantile(tail) => quantile(table, &eligible, rate, tail, run),
     };
-    Ok(draw(table, &eligible, &chances, run, notes))
+    Ok(draw(table, mechanism, &eligible, &chances, run, notes))
+}
+
+/// The table's own patterns: 1 for the cells that are hidden, 0 for the others.
+fn own(table: &Table, eligible: &[Vec<usize>], rate: f64, run: &Run) -> Vec<Vec<f64>> {
+    // A row in which only opaque columns are shown shows nothing to a method.
+    let specs = table.schema().columns();
+    let used: Vec<usize> = (0..table.cols()).filter(|&j| specs[j].is_used()).collect();
+    let observed: Vec<bool> = (0..table.rows())
+        .flat_map(|i| used.iter().map(move |&j| (i, j)))
+        .map(|(i, j)| table.observed().get(i, j))
+        .collect();
+    let of_used: Vec<bool> = used.iter().map(|&j| !eligible[j].is_empty()).collect();
+    let mut chances: Vec<Vec<f64>> = eligible.iter().map(|rows| vec![0.0; rows.len()]).collect();
+    for (i, column) in heldout::cells_of(&observed, &of_used, rate, &mut run.rng("ampute patterns", 0)) {
+        let j = used[column];
+        if let Ok(at) = eligible[j].binary_search(&i) {
+            chances[j][at] = 1.0;
+        }
+    }
+    chances
 }
 
 /// For each column the rows of its eligible cells.
@@ -189,6 +287,7 @@ fn eligible_rows(table: &Table) -> Vec<Vec<usize>> {
 /// Hides each eligible cell with its own probability.
 fn draw(
     table: &Table,
+    mechanism: Mechanism,
     eligible: &[Vec<usize>],
     chances: &[Vec<f64>],
     run: &Run,
@@ -212,7 +311,8 @@ fn draw(
         column_rates[j] = Some(taken.len() as f64 / rows.len() as f64);
         hidden += taken.len();
     }
-    HiddenCells { shown, eligible: eligible.iter().map(Vec::len).sum(), hidden, column_rates, notes }
+    let eligible = eligible.iter().map(Vec::len).sum();
+    HiddenCells { mechanism, shown, eligible, hidden, column_rates, notes }
 }
 
 /// Censoring: with `r` the rate, the tail holds the share `2r / (1 + r)` of the column, more where values are tied, and
@@ -283,6 +383,16 @@ mod tests {
     use crate::table::Column;
 
     const N: usize = 4000;
+    /// The mechanisms that draw each cell by itself and so reach any rate.
+    const DRAWN: [Mechanism; 7] = [
+        Mechanism::Mcar,
+        Mechanism::Mar,
+        Mechanism::Mnar,
+        Mechanism::SelfMasked,
+        Mechanism::Quantile(Tail::Upper),
+        Mechanism::Quantile(Tail::Lower),
+        Mechanism::Quantile(Tail::Both),
+    ];
 
     /// Four correlated columns of numbers and two with levels, complete.
     pub(super) fn complete() -> Table {
@@ -336,7 +446,7 @@ mod tests {
     #[test]
     fn every_mechanism_reaches_its_rate() {
         let table = complete();
-        for mechanism in Mechanism::ALL {
+        for mechanism in DRAWN {
             for (seed, rate) in [(0, 0.2), (1, 0.3), (2, 0.45)] {
                 let cells = hide(&table, mechanism, rate, &run(seed)).unwrap();
                 let bound = tolerance(rate, 6 * N);
@@ -396,12 +506,54 @@ mod tests {
     fn missing_cells_stay_missing_and_do_not_count() {
         let mut table = complete();
         (0..N / 2).for_each(|i| table.hide(i, 0));
-        for mechanism in Mechanism::ALL {
+        for mechanism in DRAWN {
             let cells = hide(&table, mechanism, 0.3, &run(7)).unwrap();
             assert_eq!(cells.eligible, 6 * N - N / 2);
             assert!((0..N / 2).all(|i| !cells.shown.get(i, 0)));
             assert!((cells.rate() - 0.3).abs() < tolerance(0.3, cells.eligible), "{mechanism}: {}", cells.rate());
         }
+    }
+
+    /// `a` and `b` are missing together in every fifth row, `e` in every tenth; the others are complete.
+    fn in_patterns() -> Table {
+        let mut table = complete();
+        (0..N).step_by(5).for_each(|i| [0, 1].into_iter().for_each(|j| table.hide(i, j)));
+        (1..N).step_by(10).for_each(|i| table.hide(i, 4));
+        table
+    }
+
+    #[test]
+    fn own_patterns_are_repeated_in_incomplete_columns_alone() {
+        let table = in_patterns();
+        let cells = hide_in(&table, Mechanism::Own, HideIn::Incomplete, 0.1, &run(2)).unwrap();
+        assert_eq!((cells.mechanism, cells.notes.len()), (Mechanism::Own, 0));
+        assert!([2, 3, 5].iter().all(|&j| cells.column_rates[j].is_none()));
+        assert!((0..N).all(|i| cells.shown.get(i, 0) == cells.shown.get(i, 1)));
+        let rates = [0, 4].map(|j| cells.column_rates[j].unwrap());
+        assert!(rates[0] > 1.5 * rates[1] && rates[1] > 0.02, "{rates:?}");
+        assert!((cells.rate() - 0.1).abs() < 0.02, "{}", cells.rate());
+    }
+
+    #[test]
+    fn complete_columns_lose_cells_where_all_are_asked_for_or_they_alone_are_filled() {
+        let cells = hide(&in_patterns(), Mechanism::Own, 0.3, &run(2)).unwrap();
+        assert!(cells.mechanism == Mechanism::Own && cells.column_rates.iter().all(|rate| rate.unwrap() > 0.05));
+        let mut schema = in_patterns().schema().clone();
+        (0..6).filter(|&j| j != 2).for_each(|j| schema.column_mut(j).role = Role::Predict);
+        let table = in_patterns().with_schema(schema).unwrap();
+        let cells = hide_in(&table, Mechanism::Own, HideIn::Incomplete, 0.3, &run(2)).unwrap();
+        assert_eq!((cells.mechanism, cells.eligible), (Mechanism::Mcar, N));
+    }
+
+    #[test]
+    fn a_table_without_a_missing_cell_has_no_pattern_and_a_note_says_so() {
+        let cells = hide_in(&complete(), Mechanism::Own, HideIn::Incomplete, 0.3, &run(2)).unwrap();
+        let note = "no column to fill has a missing cell: cells are hidden by `mcar` in all of them";
+        assert_eq!((cells.mechanism, cells.notes[0].as_str()), (Mechanism::Mcar, note));
+        assert_eq!(cells.shown, hide(&complete(), Mechanism::Mcar, 0.3, &run(2)).unwrap().shown);
+        let few = in_patterns().select_rows(&[0, 1, 2, 3]);
+        let cells = hide_in(&few, Mechanism::Own, HideIn::Incomplete, 0.5, &run(2)).unwrap();
+        assert!(cells.notes[0].starts_with("too few values to follow") && cells.hidden > 0, "{:?}", cells.notes);
     }
 
     #[test]
@@ -440,7 +592,7 @@ mod tests {
             assert_eq!(Mechanism::parse(mechanism.name()).unwrap(), mechanism);
         }
         let error = Mechanism::parse("mxar").unwrap_err().to_string();
-        assert!(error.starts_with("mechanism: expected one of `mcar`, ") && error.ends_with(", got `mxar`"), "{error}");
+        assert!(error.starts_with("mechanism: expected one of `own`, ") && error.ends_with(", got `mxar`"), "{error}");
     }
 
     #[test]

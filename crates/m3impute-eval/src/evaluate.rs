@@ -1,7 +1,7 @@
 //! Runs a plan: the same hidden cells for every method in a repeat, a row of results for each.
 
-use crate::plan::{Candidate, HideBy, Plan, ScaleBy};
-use m3impute_core::missing::{hide, without_hidden};
+use crate::plan::{Candidate, HideBy, Plan, ScaleBy, usual_columns};
+use m3impute_core::missing::{hide_in, without_hidden};
 use m3impute_core::{Bounds, Cancel, Error, Imputation, Observed, Progress, Result, Run, Score, Table, score};
 use serde::Serialize;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct Row {
     pub seed: u64,
     /// How many hidden cells are scored.
     pub cells: usize,
+    /// How they were hidden: the name of a mechanism, or `given`.
+    pub mechanism: String,
     /// The share of the eligible cells that is hidden.
     pub rate: f64,
     /// The mean absolute error of numbers, each column scaled by its complete range.
@@ -38,7 +40,9 @@ pub struct Row {
     pub fallbacks: usize,
     /// The score of each column with scored cells.
     pub columns: Vec<EvaluatedColumn>,
-    /// Notes about the hidden cells and the method, a sentence each.
+    /// Notes about the hidden cells, the same for every method: what was not hidden or is not scored as requested.
+    pub hidden_notes: Vec<String>,
+    /// Notes of the method, a sentence each.
     pub notes: Vec<String>,
     /// Why there is no score, where the method failed.
     pub error: Option<String>,
@@ -144,18 +148,20 @@ struct Task<'a> {
     /// The cells that are shown or cannot be scored.
     unscored: Observed,
     rate: f64,
+    mechanism: String,
     notes: Vec<String>,
 }
 
 impl<'a> Task<'a> {
     fn new(truth: &'a Table, scaled: &Table, plan: &Plan, seed: u64) -> Result<Task<'a>> {
-        let (shown, rate, mut notes) = match &plan.hide {
-            HideBy::Mechanism { mechanism, rate, .. } => {
-                let hidden = hide(truth, *mechanism, *rate, &Run::new(seed, 1)?)?;
+        let (shown, rate, mechanism, mut notes) = match &plan.hide {
+            HideBy::Mechanism { mechanism, within, rate, .. } => {
+                let within = within.unwrap_or_else(|| usual_columns(*mechanism, truth));
+                let hidden = hide_in(truth, *mechanism, within, *rate, &Run::new(seed, 1)?)?;
                 let rate = hidden.rate();
-                (hidden.shown, rate, hidden.notes)
+                (hidden.shown, rate, hidden.mechanism.to_string(), hidden.notes)
             }
-            HideBy::Given(shown) => (shown.clone(), hidden_share(truth, shown), Vec::new()),
+            HideBy::Given(shown) => (shown.clone(), hidden_share(truth, shown), "given".to_owned(), Vec::new()),
         };
         let seen = without_hidden(scaled, &shown);
         let mut unscored = shown;
@@ -169,7 +175,7 @@ impl<'a> Task<'a> {
             notes.push(format!("the {hidden} hidden cells of column `{}` are not scored: {why}", spec.name));
             (0..truth.rows()).for_each(|i| unscored.set(i, j, true));
         }
-        Ok(Task { truth, seed, seen, unscored, rate, notes })
+        Ok(Task { truth, seed, seen, unscored, rate, mechanism, notes })
     }
 
     fn row(&self, candidate: &Candidate, repeat: usize, run: Run, probe: &dyn Probe, watch: &dyn Watch) -> Result<Row> {
@@ -181,6 +187,7 @@ impl<'a> Task<'a> {
             repeat,
             seed: self.seed,
             cells: (0..self.truth.rows()).map(cells).sum(),
+            mechanism: self.mechanism.clone(),
             rate: self.rate,
             mae: None,
             rmse: None,
@@ -189,7 +196,8 @@ impl<'a> Task<'a> {
             peak_bytes: None,
             fallbacks: 0,
             columns: Vec::new(),
-            notes: self.notes.clone(),
+            hidden_notes: self.notes.clone(),
+            notes: Vec::new(),
             error: None,
         };
         match self.fill(candidate, run, probe, &mut row) {
@@ -234,7 +242,7 @@ impl<'a> Task<'a> {
             .collect();
         let is_filled = |column: &str| specs.iter().any(|s| s.name == column && s.is_filled());
         row.fallbacks = imputation.fallbacks.iter().filter(|f| is_filled(&f.column)).map(|f| f.cells).sum();
-        row.notes.extend(imputation.notes.iter().cloned());
+        row.notes.clone_from(&imputation.notes);
     }
 
     fn is_scored(&self, i: usize, j: usize) -> bool {
@@ -343,7 +351,7 @@ mod tests {
     }
 
     fn plan(methods: Vec<Candidate>, repeats: usize) -> Plan {
-        let hide = HideBy::Mechanism { mechanism: Mechanism::Mcar, rate: 0.3, repeats };
+        let hide = HideBy::Mechanism { mechanism: Mechanism::Mcar, within: None, rate: 0.3, repeats };
         Plan { methods, hide, threads: 1, ..Plan::default() }
     }
 
@@ -376,6 +384,25 @@ mod tests {
             assert_eq!((hidden, row.rate), (row.cells, hidden as f64 / 120.0));
             assert!(table.schema().columns().iter().all(|c| c.range.is_none()));
         }
+    }
+
+    #[test]
+    fn own_patterns_are_scored_in_incomplete_columns_or_in_those_that_are_named() {
+        let mut incomplete = truth();
+        (0..40).step_by(4).for_each(|i| incomplete.hide(i, 0));
+        let mut plan = plan(vec![fake!("zero-own", |t, _| Ok(fill_all(t, 0.0)))], 1);
+        plan.hide = Plan::default().hide;
+        let scored = |table: &Table| {
+            let row = run(table, &plan).unwrap().remove(0);
+            (row.mechanism, row.columns.into_iter().map(|c| c.column).collect::<Vec<_>>())
+        };
+        assert_eq!(scored(&incomplete), ("own".to_owned(), vec!["x".to_owned()]));
+        let mut schema = incomplete.schema().clone();
+        schema.column_mut(2).role = Role::Predict;
+        let named = incomplete.with_schema(schema).unwrap();
+        assert_eq!(scored(&named), ("own".to_owned(), vec!["x".to_owned(), "parity".to_owned()]));
+        let row = run(&truth(), &plan).unwrap().remove(0);
+        assert_eq!((row.mechanism.as_str(), row.columns.len(), row.hidden_notes.len()), ("mcar", 3, 1));
     }
 
     #[test]
@@ -424,8 +451,8 @@ mod tests {
         plan.hide = HideBy::Given(shown);
         let row = &run(&truth, &plan).unwrap()[0];
         assert_eq!((row.cells, row.mae, row.accuracy), (1, None, Some(0.0)));
-        assert_eq!(row.notes[0], "the 40 hidden cells of column `x` are not scored: nothing of it is shown");
-        assert_eq!(row.notes[1], "the 1 hidden cells of column `y` are not scored: it is not to be filled");
+        assert_eq!(row.hidden_notes[0], "the 40 hidden cells of column `x` are not scored: nothing of it is shown");
+        assert_eq!(row.hidden_notes[1], "the 1 hidden cells of column `y` are not scored: it is not to be filled");
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! let methods = ["mean", "knn"].map(|name| m3impute::method(name).map(Candidate::new));
 //! let plan = Plan {
 //!     methods: methods.into_iter().collect::<Result<_, _>>()?,
-//!     hide: HideBy::Mechanism { mechanism: Mechanism::Mcar, rate: 0.2, repeats: 2 },
+//!     hide: HideBy::Mechanism { mechanism: Mechanism::Mcar, within: None, rate: 0.2, repeats: 2 },
 //!     ..Plan::default()
 //! };
 //! let rows = evaluate(&truth, &plan, &NoProbe, &Cancel::default(), &m3impute_eval::no_observer())?;
@@ -24,12 +24,14 @@
 //! # Ok::<(), m3impute_core::Error>(())
 //! ```
 
+mod compare;
 mod evaluate;
 pub mod given;
 mod plan;
 mod summary;
 mod timing;
 
+pub use compare::{Comparison, Difference, Recommendation, Verdict, recommend};
 pub use evaluate::{EvaluatedColumn, NoProbe, Probe, Row, Watch, evaluate, no_observer};
 pub use plan::{Candidate, HideBy, Plan, ScaleBy};
 pub use summary::{Spread, Summary, summarise};

@@ -1,7 +1,7 @@
 //! The plan of an evaluation.
 
-use m3impute_core::missing::Mechanism;
-use m3impute_core::{Error, MethodSpec, Observed, Result, Settings, Table};
+use m3impute_core::missing::{HideIn, Mechanism};
+use m3impute_core::{Error, MethodSpec, Observed, Result, Role, Settings, Table};
 
 /// A method that takes part, with its settings.
 #[derive(Clone, Debug)]
@@ -33,6 +33,9 @@ pub enum HideBy {
     Mechanism {
         /// The rule by which cells go missing.
         mechanism: Mechanism,
+        /// In which of the columns to fill. None: in the incomplete ones by [`Mechanism::Own`]; in all by the other
+        /// mechanisms, and where the table names the columns to fill, for one who names a column wants to know it.
+        within: Option<HideIn>,
         /// The share of the observed cells that is hidden.
         rate: f64,
         /// How often cells are hidden.
@@ -40,6 +43,12 @@ pub enum HideBy {
     },
     /// The cells that stay are given; one repeat.
     Given(Observed),
+}
+
+/// In which columns of a table a mechanism hides cells where nobody says.
+pub(crate) fn usual_columns(mechanism: Mechanism, table: &Table) -> HideIn {
+    let names_columns = table.schema().columns().iter().any(|c| c.is_used() && c.role == Role::Predict);
+    if mechanism == Mechanism::Own && !names_columns { HideIn::Incomplete } else { HideIn::All }
 }
 
 /// The range by which methods scale numbers. Scores are always scaled by the range of the complete column.
@@ -70,11 +79,12 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// No method yet; 30 % completely at random, three times, on all threads, without a time limit.
+    /// No method yet; up to 30 % of the incomplete columns in the table's own patterns, three times, on all threads,
+    /// without a time limit.
     fn default() -> Plan {
         Plan {
             methods: Vec::new(),
-            hide: HideBy::Mechanism { mechanism: Mechanism::Mcar, rate: 0.3, repeats: 3 },
+            hide: HideBy::Mechanism { mechanism: Mechanism::Own, within: None, rate: 0.3, repeats: 3 },
             seed: 0,
             threads: 0,
             max_seconds: None,

@@ -128,10 +128,10 @@ fn rank(summaries: &mut [Summary]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn row(label: &str, mae: Option<f64>, accuracy: Option<f64>) -> Row {
+    pub(crate) fn row(label: &str, mae: Option<f64>, accuracy: Option<f64>) -> Row {
         Row {
             label: label.to_owned(),
             method: label.to_owned(),
@@ -139,6 +139,7 @@ mod tests {
             repeat: 1,
             seed: 0,
             cells: 10,
+            mechanism: "mcar".to_owned(),
             rate: 0.3,
             mae,
             rmse: mae,
@@ -147,6 +148,7 @@ mod tests {
             peak_bytes: Some(3),
             fallbacks: 1,
             columns: Vec::new(),
+            hidden_notes: Vec::new(),
             notes: Vec::new(),
             error: None,
         }

@@ -381,14 +381,8 @@ impl Setting {
     /// # Ok::<(), m3impute_paper::Error>(())
     /// ```
     pub fn parse(text: &str) -> Result<Setting> {
-        let (method, preset) = text.split_once(':').map_or((text, None), |(method, preset)| (method, Some(preset)));
-        let spec = m3impute::method(method)?;
-        let presets: Vec<&str> = spec.presets.iter().map(|p| p.0).collect();
-        let preset = preset.or(presets.first().copied()).unwrap_or_default();
-        if !presets.contains(&preset) {
-            return Err(Error::Unknown { what: "preset", got: preset.to_owned(), valid: presets.join(", ") });
-        }
-        Ok(Setting::new(method, preset))
+        let (spec, preset) = m3impute::method_and_preset(text, None)?;
+        Ok(Setting::new(spec.name, preset.as_deref().unwrap_or(spec.presets[0].0)))
     }
 
     fn takes_hours(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::errors::{bug, core, io};
 use crate::requests::{RunRequest, infinities};
 use crate::tables::{Changed, Said, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
-use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
+use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Table};
 use m3impute_io::arrow::document_as_in;
 use m3impute_io::{AtomicFile, ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
 use pyo3::prelude::*;
@@ -55,16 +55,38 @@ impl Model {
         self.fitted.transform(rows, run)
     }
 
+    /// So many joint draws, and what was said of the first.
+    fn drawn(&self, rows: &Table, draws: u64, run: &Run) -> m3impute::Result<(Imputation, Vec<Table>)> {
+        if rows.rows() == 0 && self.fitted.has_distributions() {
+            return Ok((unchanged(rows), vec![rows.clone(); draws as usize]));
+        }
+        let seeds = RowSeeds::default().of(rows);
+        let (mut first, mut tables) = (unchanged(rows), Vec::new());
+        for number in 1..=draws {
+            let drawn = self.fitted.draw(rows, &seeds, number, run)?.ok_or_else(|| self.without_distributions())?;
+            tables.push(drawn.table.clone());
+            if number == 1 {
+                first = drawn;
+            }
+            run.report("drawing", number, draws, "");
+        }
+        Ok((first, tables))
+    }
+
+    fn without_distributions(&self) -> Error {
+        Error::Request {
+            what: "method".to_owned(),
+            expected: "one that has distributions, such as `m3`".to_owned(),
+            got: self.card["method"].as_str().unwrap_or_default().to_owned(),
+        }
+    }
+
     fn predicted(&self, rows: &Table, run: &mut Run) -> m3impute::Result<(Imputation, PredictiveDistributions)> {
         if rows.rows() == 0 && self.fitted.has_distributions() {
             return Ok((unchanged(rows), PredictiveDistributions::default()));
         }
         let found = self.fitted.predict_distributions(rows, run)?;
-        found.ok_or_else(|| Error::Request {
-            what: "method".to_owned(),
-            expected: "one that has distributions, such as `m3`".to_owned(),
-            got: self.card["method"].as_str().unwrap_or_default().to_owned(),
-        })
+        found.ok_or_else(|| self.without_distributions())
     }
 }
 
@@ -174,12 +196,12 @@ impl Model {
         let rows = document.table();
         let (imputation, tables) = watched(py, run.progress.as_ref(), |cancel, send| {
             let mut run = run.run(cancel, send)?;
-            let (imputation, distributions) = self.predicted(rows, &mut run)?;
-            let tables: Vec<Table> = match level {
-                Some(level) => distributions.ends(&imputation.table, level).into(),
-                None => (1..=draws).map(|n| distributions.draw_rows(rows, &imputation.table, &run, n)).collect(),
-            };
-            Ok((imputation, tables))
+            if let Some(level) = level {
+                let (imputation, distributions) = self.predicted(rows, &mut run)?;
+                let ends = distributions.ends(&imputation.table, level);
+                return Ok((imputation, ends.into()));
+            }
+            self.drawn(rows, draws, &run)
         })?;
         let again = |table| Changed::filled(&document, Imputation { table, ..imputation.clone() });
         let mut changed = if level.is_some() { vec![again(imputation.table.clone())?] } else { Vec::new() };

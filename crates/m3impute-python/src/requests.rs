@@ -66,17 +66,16 @@ pub(crate) struct MethodRequest {
 }
 
 impl MethodRequest {
-    pub(crate) fn spec(&self) -> Result<&'static MethodSpec> {
-        m3impute::method(&self.method)
-    }
-
-    pub(crate) fn settings(&self) -> Settings {
+    /// The method, and what is asked of it.
+    pub(crate) fn asked(&self) -> Result<(&'static MethodSpec, Settings)> {
+        let (spec, preset) = m3impute::method_and_preset(&self.method, self.preset.as_deref())?;
         let finish = FinishChoice { round: self.round, clip: self.clip, zero_empty: self.zero_empty };
-        Settings { preset: self.preset.clone(), params: self.params.clone(), finish }
+        Ok((spec, Settings { preset, params: self.params.clone(), finish }))
     }
 
     pub(crate) fn build(&self) -> Result<Box<dyn Imputer>> {
-        (self.spec()?.build)(&self.settings())
+        let (spec, settings) = self.asked()?;
+        (spec.build)(&settings)
     }
 }
 

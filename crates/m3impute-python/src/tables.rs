@@ -8,9 +8,9 @@ use crate::requests::{MethodRequest, ReadRequest, RunRequest};
 use crate::watch::watched;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema as ArrowSchema;
-use m3impute::missing::{self, Mechanism};
+use m3impute::missing::{self, HideIn, Mechanism};
 use m3impute::{Cancel, Error, Fallback, Imputation, Observed, Progress, Run};
-use m3impute_eval::{Candidate, HideBy, NoProbe, Plan, Watch};
+use m3impute_eval::{Candidate, HideBy, NoProbe, Plan, Recommendation, Watch};
 use m3impute_io::arrow::document_of_batches;
 use m3impute_io::{Change, Document, Finding, Note};
 use pyo3::prelude::*;
@@ -116,7 +116,7 @@ impl Table {
     /// Learns; with the model, whether the time was up before it was done.
     fn fit(&self, py: Python<'_>, method: MethodRequest, run: RunRequest) -> PyResult<(Model, bool)> {
         let imputer = method.build().map_err(core)?;
-        let name = method.spec().map_err(core)?.name;
+        let name = method.asked().map_err(core)?.0.name;
         let table = self.document.table();
         let (fitted, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
             let inductive = imputer.as_inductive().ok_or(Error::NotInductive { method: name })?;
@@ -140,24 +140,29 @@ impl Table {
     ///
     /// `shown` has a byte a cell, row by row, where the holes are given.
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (methods, run, mechanism, rate, repeats, shown=None))]
+    #[pyo3(signature = (methods, run, mechanism, columns, rate, repeats, shown=None))]
     fn evaluate(
         &self,
         py: Python<'_>,
         methods: Vec<(String, MethodRequest)>,
         run: RunRequest,
         mechanism: &str,
+        columns: Option<&str>,
         rate: f64,
         repeats: usize,
         shown: Option<Vec<u8>>,
     ) -> PyResult<String> {
         let candidates = methods.into_iter().map(|(label, method)| {
             method.build()?; // a wrong request fails before the work
-            Ok(Candidate { spec: method.spec()?, settings: method.settings(), label })
+            let (spec, settings) = method.asked()?;
+            Ok(Candidate { spec, settings, label })
         });
         let table = self.document.table();
         let hide = match shown {
-            None => HideBy::Mechanism { mechanism: Mechanism::parse(mechanism).map_err(core)?, rate, repeats },
+            None => {
+                let within = columns.map(HideIn::parse).transpose().map_err(core)?;
+                HideBy::Mechanism { mechanism: Mechanism::parse(mechanism).map_err(core)?, within, rate, repeats }
+            }
             Some(cells) if cells.len() == table.rows() * table.cols() => {
                 let mut shown = Observed::all(table.rows(), table.cols());
                 for (at, _) in cells.iter().enumerate().filter(|(_, cell)| **cell == 0) {
@@ -186,7 +191,13 @@ impl Table {
             m3impute_eval::evaluate(table, &plan, &NoProbe, &cancel, &watch)
         })?;
         let summary = m3impute_eval::summarise(&rows);
-        Ok(json!({"rows": rows, "summary": summary}).to_string())
+        let recommended = m3impute_eval::recommend(&rows, &summary);
+        let advice = m3impute_report::advice(&recommended, &summary, &rows);
+        let Recommendation { method, comparisons } = recommended;
+        let compared = json!({
+            "rows": rows, "summary": summary, "recommended": method, "advice": advice, "comparisons": comparisons,
+        });
+        Ok(compared.to_string())
     }
 }
 

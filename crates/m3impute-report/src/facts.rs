@@ -233,7 +233,9 @@ pub struct EvaluateFacts {
     pub repeats: usize,
     /// The methods, best first.
     pub methods: Vec<Compared>,
-    /// Recommendations, a sentence each.
+    /// The recommended method.
+    pub recommended: Option<String>,
+    /// Why it is recommended, a sentence each.
     pub advice: Vec<String>,
     /// Errors column by column, as many as are shown.
     pub by_column: Vec<ColumnCompared>,

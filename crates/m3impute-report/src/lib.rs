@@ -29,6 +29,7 @@ mod pages;
 pub mod svg;
 pub mod words;
 
+pub use advice::advice;
 pub use facts::{
     ColumnCompared, ColumnMissing, Compared, EvaluateFacts, Event, Filled, Histogram, ImputeFacts, LevelShare, Matrix,
     Missing, Pattern, Repeats, Shape, UncertainCell, UncertainRow, Whisker, Work,

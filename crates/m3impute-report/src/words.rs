@@ -111,10 +111,15 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// `a`, `b` and 3 more.
+/// “a”, “b” and 3 more.
 pub(crate) fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
-    let more = names.len().saturating_sub(most);
-    let listed: Vec<String> = names.take(most).map(|name| format!("“{}”", short(name, 60))).collect();
+    listed(names.map(|name| format!("“{}”", short(name, 60))), most)
+}
+
+/// a, b and 3 more.
+pub(crate) fn listed(things: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = things.len().saturating_sub(most);
+    let listed: Vec<String> = things.take(most).collect();
     match (listed.as_slice(), more) {
         (_, 1..) => format!("{} and {} more", listed.join(", "), thousands(more)),
         ([before @ .., last], 0) if !before.is_empty() => format!("{} and {last}", before.join(", ")),

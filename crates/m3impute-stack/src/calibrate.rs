@@ -1,6 +1,8 @@
 //! Split-conformal calibration: turns predictions into distributions with the nominal coverage, from out-of-fold
 //! predictions and the truth.
 
+use crate::balance::{Moments, balancing_weights};
+use crate::predictions::log_loss;
 use m3impute_core::distributions::{QUANTILE_LEVELS, around_median};
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -177,12 +179,25 @@ impl Pooled {
         sizes.sort_by(f32::total_cmp);
         Pooled { scale, shape: quantiles(&mut all), size: sizes[sizes.len() / 2] }
     }
+
+    /// The quantiles of a column's residuals with the shape of all columns' and a size between theirs and its own.
+    fn quantiles(&self, residuals: &[f32]) -> Vec<f32> {
+        let own = if residuals.is_empty() { self.size } else { mean_size(residuals) };
+        let share = own_share(residuals.len());
+        let size = share * own + (1.0 - share) * self.size;
+        self.shape.iter().map(|q| q * size).collect()
+    }
 }
 
 impl Default for Pooled {
     fn default() -> Pooled {
         Pooled { scale: ShownScale::default(), shape: NORMAL.to_vec(), size: 1.0 }
     }
+}
+
+/// How much so many held-out cells of a column count against those of all columns.
+fn own_share(cells: usize) -> f32 {
+    cells as f32 / (cells as f32 + SHRINKAGE_CELLS)
 }
 
 fn mean_size(residuals: &[f32]) -> f32 {
@@ -214,6 +229,28 @@ fn quantile(values: &mut [f32], share: f64) -> f32 {
     values[rank.clamp(1, values.len()) - 1]
 }
 
+/// The quantiles of weighted residuals at [`QUANTILE_LEVELS`], between two of them in proportion.
+fn weighted_quantiles(residuals: &[f32], weights: &[f64]) -> Vec<f32> {
+    let mut sorted: Vec<(f32, f64)> = residuals.iter().copied().zip(weights.iter().copied()).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut below = 0.0;
+    // The level of each residual is in the middle of its own share.
+    let places = sorted.iter().map(|&(_, weight)| {
+        below += weight;
+        below - weight / 2.0
+    });
+    let places: Vec<f64> = places.collect();
+    let at = |level: f64| match places.partition_point(|&p| p < level) {
+        0 => sorted[0].0,
+        k if k == sorted.len() => sorted[k - 1].0,
+        k => {
+            let share = (level - places[k - 1]) / (places[k] - places[k - 1]).max(f64::MIN_POSITIVE);
+            sorted[k - 1].0 + (sorted[k].0 - sorted[k - 1].0) * share as f32
+        }
+    };
+    QUANTILE_LEVELS.map(at).to_vec()
+}
+
 impl Calibration {
     /// From held-out cells, and the shares of the classes in the column.
     pub fn of(held: HeldOut, prior: &[f32], pooled: &Pooled) -> Calibration {
@@ -237,14 +274,32 @@ impl Calibration {
         let least = held.least_spread();
         let mut residuals = held.residuals(least, &pooled.scale);
         let count = residuals.len();
-        let quantiles = if count < ENOUGH {
-            let own = if count == 0 { pooled.size } else { mean_size(&residuals) };
-            let share = count as f32 / (count as f32 + SHRINKAGE_CELLS);
-            let size = share * own + (1.0 - share) * pooled.size;
-            pooled.shape.iter().map(|q| q * size).collect()
-        } else {
-            quantiles(&mut residuals)
-        };
+        let quantiles = if count < ENOUGH { pooled.quantiles(&residuals) } else { quantiles(&mut residuals) };
+        Calibration::Conformal { quantiles, least }
+    }
+
+    /// The same for distributions that draws are taken from: numbers have the plain quantiles of the residuals, which an
+    /// interval widens, of held-out cells in the balance of all `observed` ones; probabilities are as sure as makes the
+    /// held-out cells most likely.
+    pub fn for_draws(held: HeldOut, prior: &[f32], observed: Moments, pooled: &Pooled) -> Calibration {
+        let HeldOut { response, predicted, truth, .. } = held;
+        if *response != Response::Number {
+            let cells = || predicted.chunks_exact(response.width()).zip(truth);
+            let loss =
+                |share: f32| -> f64 { cells().map(|(p, &t)| log_loss(response, &shrunk(p, prior, share), t)).sum() };
+            let choices = [0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
+            let best = choices.into_iter().min_by(|a, b| loss(*a).total_cmp(&loss(*b)));
+            return Calibration::Shrinkage { share: best.unwrap_or(0.1), prior: prior.to_vec() };
+        }
+        let least = held.least_spread();
+        let residuals = held.residuals(least, &pooled.scale);
+        let plain = pooled.quantiles(&residuals);
+        if residuals.is_empty() {
+            return Calibration::Conformal { quantiles: plain, least };
+        }
+        let share = own_share(residuals.len());
+        let own = weighted_quantiles(&residuals, &balancing_weights(truth, observed));
+        let quantiles = own.iter().zip(&plain).map(|(own, plain)| share * own + (1.0 - share) * plain).collect();
         Calibration::Conformal { quantiles, least }
     }
 
@@ -276,9 +331,7 @@ impl Calibration {
                         let quantiles = calibration.quantiles(predicted, pooled.scale.at(held.shown[i]));
                         (quantiles[LOWER]..=quantiles[UPPER]).contains(&truth)
                     }
-                    Calibration::Shrinkage { share, .. } => {
-                        central(response, &shrunk(predicted, prior, *share), truth).covers
-                    }
+                    Calibration::Shrinkage { .. } => central(response, &calibration.shares(predicted), truth).covers,
                 });
             }
         }
@@ -294,6 +347,15 @@ impl Calibration {
         let spread = prediction[1].max(*least) * factor;
         // Bounds are rounded outwards: one that is a value of the column must not lie beside it by a rounding error.
         std::array::from_fn(|k| prediction[0] + spread * quantiles[k] + outwards(k))
+    }
+
+    /// The calibrated probabilities of classes.
+    ///
+    /// # Panics
+    /// For numbers.
+    pub fn shares(&self, probabilities: &[f32]) -> Vec<f32> {
+        let Calibration::Shrinkage { share, prior } = self else { unreachable!("numbers have none") };
+        shrunk(probabilities, prior, *share)
     }
 
     /// Whether what came from a file fits the column.

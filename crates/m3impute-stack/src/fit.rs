@@ -1,15 +1,19 @@
 //! Fitting, from a table to a model: row members on each fold, layers of column members on completed folds, then selection
 //! and calibration on out-of-fold predictions.
 
+use crate::balance::Moments;
 use crate::budget::Budget;
 use crate::calibrate::{Calibration, HeldOut, Pooled, ShownScale};
 use crate::columns::Columns;
 use crate::folds::{Fold, folds};
-use crate::layers::{CompletedFold, Layer, OfColumn, Order, fill_column, fit_column, groups_of, without_group};
+use crate::layers::{CompletedFold, Layer, OfColumn, Order, View, fill_column, fit_column, groups_of, without_group};
 use crate::members::{Context, FittedRowMember, Members, Predicted, Refit, Request};
-use crate::model::{BASELINE, Candidate, ColumnEnsemble, StackModel, Validation, candidates};
-use crate::predictions::{OutOfFold, gain_in_errors, loss, mean_and_error};
+use crate::model::{
+    BASELINE, ByPurpose, Candidate, ColumnModel, Ensemble, Purpose, StackModel, Validation, candidates,
+};
+use crate::predictions::{OutOfFold, gain_in_errors, loss, mean_and_error, set_spreads};
 use crate::select::{Selection, select};
+use crate::spread::spread_weights;
 use m3impute_core::{HeldOutCell, Pattern, Result, Run};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
@@ -22,6 +26,8 @@ const COMPLETING_SHARE: f64 = 0.5;
 /// The share of the time remaining after that which is reserved for predicting the missing cells.
 const PREDICTING_SHARE: f64 = 0.25;
 
+/// With fewer cells that were held out with others of their row, a column has no ensemble of its own to draw it next.
+const MIN_NEXT_CELLS: usize = 24;
 /// So many held-out cells of a column are kept for reports.
 const REPORTED_CELLS: usize = 500;
 
@@ -46,9 +52,34 @@ impl FittedRows {
 struct Finished {
     rows: Vec<Option<Box<dyn FittedRowMember>>>,
     members: Members,
-    ensembles: Vec<ColumnEnsemble>,
-    scale: ShownScale,
+    models: Vec<ColumnModel>,
+    scale: ByPurpose<ShownScale>,
     notes: Vec<String>,
+}
+
+/// The ensembles of the columns for one purpose, and what held-out cells say about them.
+struct Calibrated {
+    ensembles: Vec<Ensemble>,
+    validations: Vec<Validation>,
+    scale: ShownScale,
+}
+
+/// The out-of-fold predictions of each column, `[m]`.
+struct HeldOutCells {
+    /// Of cells that are held out as cells are missing.
+    as_missing: Vec<OutOfFold>,
+    /// Of those of which others in their row are shown again.
+    partly_shown: Vec<OutOfFold>,
+}
+
+impl HeldOutCells {
+    /// Those on which the ensemble of a purpose is chosen.
+    fn of(&self, purpose: Purpose) -> &[OutOfFold] {
+        match purpose {
+            Purpose::Fill | Purpose::DrawFirst => &self.as_missing,
+            Purpose::DrawNext => &self.partly_shown,
+        }
+    }
 }
 
 /// The work on one table.
@@ -60,10 +91,12 @@ struct Fitting<'a> {
     folds: Vec<Fold>,
     /// Those on which all members are validated, perhaps with fewer rows.
     tried: Vec<Fold>,
+    /// Their rows as they are when some of their cells have been drawn.
+    partly_shown: Vec<Fold>,
     /// The row members so far.
     rows: Vec<FittedRows>,
     /// The out-of-fold predictions of each column, `[m]`.
-    cells: Vec<OutOfFold>,
+    cells: HeldOutCells,
     notes: Vec<String>,
 }
 
@@ -86,13 +119,16 @@ pub fn fit(
     let tried: Vec<Fold> = (folds.iter().enumerate().take(budget.tried_folds))
         .map(|(k, f)| f.sample(budget.fold_rows, run, k as u64))
         .collect();
-    let of_column = |f: usize| OutOfFold {
-        truth: tried.iter().flat_map(|fold| fold.truth(f)).collect(),
-        shown: tried.iter().flat_map(|fold| fold.shown(f)).collect(),
+    let partly_shown: Vec<Fold> = tried.iter().enumerate().map(|(k, f)| f.partly_shown(run, k as u64)).collect();
+    let of_column = |folds: &[Fold], f: usize| OutOfFold {
+        truth: folds.iter().flat_map(|fold| fold.truth(f)).collect(),
+        shown: folds.iter().flat_map(|fold| fold.shown(f)).collect(),
         predictions: Vec::new(),
     };
-    let cells = (0..grid.m).map(of_column).collect();
-    let mut fitting = Fitting { grid, members, context, folds, tried, rows: Vec::new(), cells, notes: Vec::new() };
+    let of_columns = |folds: &[Fold]| (0..grid.m).map(|f| of_column(folds, f)).collect();
+    let cells = HeldOutCells { as_missing: of_columns(&tried), partly_shown: of_columns(&partly_shown) };
+    let (rows, notes) = (Vec::new(), Vec::new());
+    let mut fitting = Fitting { grid, members, context, folds, tried, partly_shown, rows, cells, notes };
     for member in 0..fitting.members.rows.len() {
         run.check()?;
         let fitted = if is_trainable || member == BASELINE { fitting.fit_row_member(member)? } else { None };
@@ -106,8 +142,8 @@ pub fn fit(
     if is_trainable && grid.m > 1 && budget.layers + budget.sweeps > 0 && !fitting.members.columns.is_empty() {
         layers = fitting.fit_layers(&initial)?;
     }
-    let Finished { rows, members, ensembles, scale, notes } = fitting.finish(initial, &mut layers)?;
-    Ok((StackModel { columns, members, rows, layers, ensembles, scale }, notes))
+    let Finished { rows, members, models, scale, notes } = fitting.finish(initial, &mut layers)?;
+    Ok((StackModel { columns, members, rows, layers, models, scale }, notes))
 }
 
 impl Fitting<'_> {
@@ -169,16 +205,25 @@ impl Fitting<'_> {
     /// Adds the out-of-fold predictions of a row member; none where it was not fitted.
     fn add_candidates(&mut self, k: usize, fitted: Option<FittedRows>) -> Result<()> {
         let (member, m) = (self.members.rows[k], self.grid.m);
-        let first = self.cells[0].predictions.len();
+        let first = self.cells.as_missing[0].predictions.len();
         let outputs = member.outputs();
-        self.cells.iter_mut().for_each(|cells| cells.predictions.resize(first + outputs, Vec::new()));
+        self.resize_predictions(first + outputs);
         let fitted = fitted.unwrap_or_default();
-        for (which, fold) in self.tried.iter().enumerate() {
+        let needed = member.needs().and_then(|name| self.members.row(name));
+        for which in 0..self.tried.len() {
             let Some(model) = fitted.of(Some(which)) else { continue };
-            let request = Request { grid: &fold.grid, cells: &fold.held, needed: fitted.needed.get(which) };
-            for (output, of_columns) in model.predict(&request, self.context.run)?.into_iter().enumerate() {
-                for (cells, predicted) in self.cells.iter_mut().zip(of_columns) {
-                    cells.predictions[first + output].extend(predicted);
+            let partly = &self.partly_shown[which];
+            let other = needed.and_then(|k| self.rows[k].of(Some(which)));
+            let needed = other.map(|other| self.predict_classes(other, &partly.grid)).transpose()?;
+            let requests = [(&self.tried[which], fitted.needed.get(which)), (partly, needed.as_ref())];
+            for ((fold, needed), cells) in
+                requests.into_iter().zip([&mut self.cells.as_missing, &mut self.cells.partly_shown])
+            {
+                let request = Request { grid: &fold.grid, cells: &fold.held, needed };
+                for (output, of_columns) in model.predict(&request, self.context.run)?.into_iter().enumerate() {
+                    for (cells, predicted) in cells.iter_mut().zip(of_columns) {
+                        cells.predictions[first + output].extend(predicted);
+                    }
                 }
             }
         }
@@ -186,16 +231,23 @@ impl Fitting<'_> {
             let of_needed = |c: &Candidate| matches!(c, Candidate::Row { member, .. } if self.members.rows[*member].name() == needed);
             let other = candidates(&self.members, 0).iter().position(of_needed);
             for (f, c) in (0..m).flat_map(|f| (first..first + outputs).map(move |c| (f, c))) {
-                let (cells, response) = (&mut self.cells[f], &self.context.columns.responses[f]);
+                let (cells, response) = (&self.cells.as_missing[f], &self.context.columns.responses[f]);
                 let losses = |c: usize| cells.measured(response, &cells.predictions[c], loss);
                 // It is no candidate unless it beats the member it builds on by a standard error.
                 if other.is_none_or(|other| gain_in_errors(&losses(other), &losses(c)) <= 1.0) {
-                    cells.predictions[c].clear();
+                    self.cells.as_missing[f].predictions[c].clear();
+                    self.cells.partly_shown[f].predictions[c].clear();
                 }
             }
         }
         self.rows.push(fitted);
         Ok(())
+    }
+
+    /// Makes room for the predictions of so many candidates, or forgets those of later ones.
+    fn resize_predictions(&mut self, candidates: usize) {
+        let all = self.cells.as_missing.iter_mut().chain(&mut self.cells.partly_shown);
+        all.for_each(|cells| cells.predictions.resize(candidates, Vec::new()));
     }
 
     /// The candidate for the initial imputation of each column: the one with the smallest loss.
@@ -214,7 +266,7 @@ impl Fitting<'_> {
             let best = able.iter().min_by(|a, b| loss(a).total_cmp(&loss(b))).filter(|best| loss(best).is_finite());
             best.or(able.first()).map_or(BASELINE, |best| best.0)
         };
-        self.cells.iter().zip(&self.context.columns.responses).map(of_column).collect()
+        self.cells.as_missing.iter().zip(&self.context.columns.responses).map(of_column).collect()
     }
 
     /// All missing cells of a table filled by the initial imputation, by the models of a fold or of all cells.
@@ -240,25 +292,27 @@ impl Fitting<'_> {
         Ok(z)
     }
 
-    /// Completes a fold, and its copies without each group of columns; none if no more than `kept` of the time remains.
+    /// Completes the views of a fold, and copies of the first without each group of columns; none if no more than `kept`
+    /// of the time remains.
     fn completed(
         &self,
         initial: &[usize],
-        fold: Fold,
+        views: Vec<Fold>,
         of: Option<usize>,
         kept: Option<Duration>,
     ) -> Result<Option<CompletedFold>> {
-        let (run, groups) = (self.context.run, groups_of(fold.grid.m));
-        let plain = self.complete(initial, of, &fold.grid)?;
+        let (run, groups) = (self.context.run, groups_of(self.grid.m));
+        let view = |fold: Fold| Ok(View { plain: self.complete(initial, of, &fold.grid)?, fold });
+        let views: Vec<View> = views.into_iter().map(view).collect::<Result<_>>()?;
         let mut without = Vec::with_capacity(groups);
         for group in 0..groups {
             if run.is_down_to(kept) {
                 return Ok(None);
             }
-            without.push(self.complete(initial, of, &without_group(&fold.grid, group))?);
+            without.push(self.complete(initial, of, &without_group(&views[0].fold.grid, group))?);
             run.report("completing", group as u64 + 1, groups as u64, "");
         }
-        Ok(Some(CompletedFold { fold, plain, without }))
+        Ok(Some(CompletedFold { views, without }))
     }
 
     /// Completes the folds and the whole table, and fits layers of column members to them.
@@ -268,9 +322,10 @@ impl Fitting<'_> {
         let count = self.tried.len();
         let kept = run.time_left().map(|left| left.mul_f64(1.0 - COMPLETING_SHARE));
         let mut all = Vec::with_capacity(count + 1);
-        for (k, fold) in std::mem::take(&mut self.tried).into_iter().enumerate() {
+        let folds = std::mem::take(&mut self.tried).into_iter().zip(std::mem::take(&mut self.partly_shown));
+        for (k, (fold, partly)) in folds.enumerate() {
             let started = Instant::now();
-            let Some(completed) = self.completed(initial, fold, Some(k), kept)? else {
+            let Some(completed) = self.completed(initial, vec![fold, partly], Some(k), kept)? else {
                 self.notes.push(too_late.to_owned());
                 return Ok(Vec::new());
             };
@@ -282,7 +337,7 @@ impl Fitting<'_> {
             }
         }
         let whole = Fold::all(self.grid.clone()).sample(budget.final_rows, run, u64::MAX);
-        let Some(completed) = self.completed(initial, whole, None, kept)? else {
+        let Some(completed) = self.completed(initial, vec![whole], None, kept)? else {
             self.notes.push(too_late.to_owned());
             return Ok(Vec::new());
         };
@@ -322,8 +377,8 @@ impl Fitting<'_> {
     ) -> Result<Option<Layer>> {
         let (run, budget, columns) = (self.context.run, self.context.budget, self.context.columns);
         let (m, members) = (columns.len(), self.members.columns.clone());
-        let first = self.cells[0].predictions.len();
-        self.cells.iter_mut().for_each(|cells| cells.predictions.resize(first + members.len(), Vec::new()));
+        let first = self.cells.as_missing[0].predictions.len();
+        self.resize_predictions(first + members.len());
         let mut learners: Vec<Vec<OfColumn>> = all.iter().map(|_| Vec::with_capacity(m)).collect();
         let mut sources = vec![None; m];
         let total = (budget.layers + budget.sweeps) * m * all.len();
@@ -331,25 +386,27 @@ impl Fitting<'_> {
             let response = &columns.responses[f];
             for (k, (completed, learners)) in all.iter().zip(&mut learners).enumerate() {
                 if run.is_down_to(reserve) {
-                    self.cells.iter_mut().for_each(|cells| cells.predictions.truncate(first));
+                    self.resize_predictions(first);
                     return Ok(None);
                 }
-                let Fold { grid, held } = &completed.fold;
                 let index = ((number * all.len() + k) * m + f) as u64;
-                let fitted = fit_column(&members, completed.rows_for(f, order), grid, f, index, self.context)?;
-                if !held.is_empty() {
-                    let rows = grid.rows_where(f, |at| held[at]);
-                    for (which, learner) in fitted.iter().enumerate() {
+                let rows = completed.rows_for(f, order);
+                let fitted = fit_column(&members, rows, completed.grid(), f, index, self.context)?;
+                for (View { fold, plain }, cells) in
+                    completed.views.iter().zip([&mut self.cells.as_missing, &mut self.cells.partly_shown])
+                {
+                    let rows = fold.held_rows(f).map(|i| i as u32).collect::<Vec<u32>>();
+                    for (which, learner) in fitted.iter().enumerate().filter(|_| !rows.is_empty()) {
                         let Some(learner) = learner else { continue };
-                        let predicted = learner.predict_distribution(&completed.plain, &rows, run)?;
-                        self.cells[f].predictions[first + which].extend(predicted);
+                        let predicted = learner.predict_distribution(plain, &rows, run)?;
+                        cells[f].predictions[first + which].extend(predicted);
                     }
                 }
                 learners.push(fitted);
                 let done = (number * m + f) * all.len() + k + 1;
                 run.report("column members", done as u64, total as u64, "");
             }
-            let loss = |c| self.cells[f].loss(response, c).unwrap_or(f64::INFINITY);
+            let loss = |c| self.cells.as_missing[f].loss(response, c).unwrap_or(f64::INFINITY);
             for which in 0..members.len() {
                 if loss(first + which) < loss(sources_so_far[f]) {
                     (sources_so_far[f], sources[f]) = (first + which, Some(which));
@@ -357,11 +414,11 @@ impl Fitting<'_> {
             }
             let Some(which) = sources[f].filter(|_| order == Order::Chained) else { continue };
             for (completed, learners) in all.iter_mut().zip(&learners) {
-                let grid = &completed.fold.grid;
-                let rows = grid.rows_where(f, |at| !grid.observed[at]);
-                if let Some(learner) = &learners[f][which] {
-                    let predicted = learner.predict_distribution(&completed.plain, &rows, run)?;
-                    fill_column(&mut completed.plain, f, response, m, &rows, &predicted);
+                let Some(learner) = &learners[f][which] else { continue };
+                for View { fold: Fold { grid, .. }, plain } in &mut completed.views {
+                    let rows = grid.rows_where(f, |at| !grid.observed[at]);
+                    let predicted = learner.predict_distribution(plain, &rows, run)?;
+                    fill_column(plain, f, response, m, &rows, &predicted);
                 }
             }
         }
@@ -382,70 +439,105 @@ impl Fitting<'_> {
         let run = self.context.run;
         run.check()?;
         let all = candidates(&self.members, layers.len());
-        let (ensembles, scale) = self.ensembles(&initial, layers, &all);
+        let (models, scale) = self.column_models(&initial, layers, &all);
         run.check()?;
         let mut is_seen = false;
         for (l, layer) in layers.iter_mut().enumerate().rev() {
             let place = |member| all.iter().position(|c| *c == Candidate::Column { layer: l, member });
-            let has_weight = |f: usize, member| place(member).is_some_and(|c| ensembles[f].weights[c] > 0.0);
+            let has_weight = |f: usize, member| place(member).is_some_and(|c| models[f].uses(c));
             is_seen |= layer.prune(is_seen, has_weight);
         }
         for k in 0..self.rows.len() {
             let member = self.members.rows[k];
             let is_own = |c: &Candidate| matches!(c, Candidate::Row { member, .. } if *member == k);
-            let mut weights = ensembles.iter().flat_map(|e| e.weights.iter().zip(&all));
+            let is_used = || models.iter().any(|model| (0..all.len()).any(|c| is_own(&all[c]) && model.uses(c)));
             let Some(needed) = member.needs().and_then(|name| self.members.row(name)) else { continue };
-            if let Some(other) = self.rows[needed]
-                .all
-                .as_deref()
-                .filter(|_| !run.is_spent() && weights.any(|(w, c)| *w > 0.0 && is_own(c)))
-            {
+            if let Some(other) = self.rows[needed].all.as_deref().filter(|_| !run.is_spent() && is_used()) {
                 let needed = self.predict_classes(other, self.grid)?;
                 let whole = Fold::all(self.grid.clone());
                 self.rows[k].all = member.fit(&[&whole], &[needed], self.context)?.models.pop().flatten();
             }
         }
-        self.add_notes_on_patterns(&scale);
+        self.add_notes_on_patterns(&scale.fill);
         let rows = self.rows.into_iter().map(|fitted| fitted.all).collect();
-        Ok(Finished { rows, members: self.members, ensembles, scale, notes: self.notes })
+        Ok(Finished { rows, members: self.members, models, scale, notes: self.notes })
     }
 
-    /// Selects and calibrates the ensemble of each column.
-    fn ensembles(&self, initial: &[usize], layers: &[Layer], all: &[Candidate]) -> (Vec<ColumnEnsemble>, ShownScale) {
-        let Context { columns, run, .. } = self.context;
-        let pairs: Vec<(&Response, &OutOfFold)> = columns.responses.iter().zip(&self.cells).collect();
-        let selections = run.install(|| select(&pairs, BASELINE, |f| self.unproven_weights(f, layers, all)));
+    /// Selects and calibrates the ensembles of each column.
+    fn column_models(
+        &self,
+        initial: &[usize],
+        layers: &[Layer],
+        all: &[Candidate],
+    ) -> (Vec<ColumnModel>, ByPurpose<ShownScale>) {
+        let fill = self.calibrated(Purpose::Fill, layers, all);
+        let first = self.calibrated(Purpose::DrawFirst, layers, all);
+        let next = self.calibrated(Purpose::DrawNext, layers, all);
+        let scale = ByPurpose { fill: fill.scale, first: first.scale, next: next.scale };
+        let draws = first.ensembles.into_iter().zip(next.ensembles);
+        let of_columns = fill.ensembles.into_iter().zip(draws).zip(fill.validations).zip(initial);
+        let model = |(f, (((fill, (first, next)), validation), &initial)): (usize, _)| {
+            // A column that is rarely missing with others is always drawn as the first.
+            let is_proven = self.cells.partly_shown[f].truth.len() >= MIN_NEXT_CELLS;
+            let ensemble = ByPurpose { fill, next: if is_proven { next } else { Ensemble::clone(&first) }, first };
+            ColumnModel { initial, ensemble, validation }
+        };
+        (of_columns.enumerate().map(model).collect(), scale)
+    }
+
+    /// Selects and calibrates an ensemble for each column on its held-out cells.
+    fn calibrated(&self, purpose: Purpose, layers: &[Layer], all: &[Candidate]) -> Calibrated {
+        let (Context { columns, run, .. }, cells) = (self.context, self.cells.of(purpose));
+        let pairs: Vec<(&Response, &OutOfFold)> = columns.responses.iter().zip(cells).collect();
+        let mut selections =
+            run.install(|| select(&pairs, BASELINE, purpose, |f| self.unproven_weights(f, layers, all)));
+        let spread = |(selection, &(response, cells)): (&mut Selection, &(&Response, &OutOfFold))| {
+            if *response != Response::Number {
+                return selection.weights.clone();
+            }
+            let weights = spread_weights(cells, &selection.weights, &selection.predicted);
+            set_spreads(&mut selection.predicted, &cells.parts(response, &weights, 0..cells.truth.len()));
+            weights
+        };
+        let spreads: Vec<Vec<f32>> = selections.iter_mut().zip(&pairs).map(spread).collect();
         let of_columns = pairs.iter().zip(&selections);
         let held: Vec<HeldOut> =
             of_columns.map(|((response, cells), s)| cells.held_out(response, &s.predicted)).collect();
         let pooled = Pooled::of(&held);
-        let of_column = |(f, selection): (usize, &Selection)| {
-            let prior = crate::members::marginal_of(self.grid, f, &columns.responses[f]);
-            ColumnEnsemble {
-                initial: initial[f],
-                weights: selection.weights.clone(),
-                aggregation: selection.aggregation,
-                validation: self.validation(f, held[f], all.len(), &prior, &pooled),
-                calibration: Calibration::of(held[f], &prior, &pooled),
-            }
-        };
-        (selections.iter().enumerate().map(of_column).collect(), pooled.scale)
+        let (mut ensembles, mut validations) = (Vec::new(), Vec::new());
+        for (f, ((selection, spread_weights), held)) in selections.iter().zip(spreads).zip(held).enumerate() {
+            let prior = crate::members::marginal_of(self.grid, f, held.response);
+            let (weights, aggregation) = (selection.weights.clone(), selection.aggregation);
+            let calibration = match purpose {
+                Purpose::Fill => Calibration::of(held, &prior, &pooled),
+                Purpose::DrawFirst | Purpose::DrawNext => {
+                    Calibration::for_draws(held, &prior, Moments::of(&self.grid.values(f)), &pooled)
+                }
+            };
+            ensembles.push(Ensemble { weights, spread_weights, aggregation, calibration });
+            let candidates = (0..all.len()).map(|c| cells[f].error(held.response, c)).collect();
+            validations.push(Validation {
+                candidates,
+                coverage: Calibration::coverage(held, &prior, &pooled),
+                ..self.validation(f, held)
+            });
+        }
+        Calibrated { ensembles, validations, scale: pooled.scale }
     }
 
-    /// What the held-out cells of a column say about its ensemble.
-    fn validation(&self, f: usize, held: HeldOut, candidates: usize, prior: &[f32], pooled: &Pooled) -> Validation {
-        let (response, cells, grid) = (held.response, &self.cells[f], self.grid);
-        let errors = cells.measured(response, held.predicted, Response::error);
+    /// What held-out cells of a column say about the predictions of its ensemble.
+    fn validation(&self, f: usize, held: HeldOut) -> Validation {
+        let (response, grid) = (held.response, self.grid);
+        let predicted = || held.predicted.chunks_exact(response.width()).zip(held.truth);
+        let errors: Vec<f64> = predicted().map(|(p, &t)| response.error(p, t)).collect();
         let is_complete = (0..grid.n).all(|i| grid.observed[i * grid.m + f]);
         let cell = |(p, t): (&[f32], &f32)| HeldOutCell { truth: (*t).into(), predicted: response.point(p).into() };
-        let reported = held.predicted.chunks_exact(response.width()).zip(held.truth).take(REPORTED_CELLS);
         Validation {
-            cells: cells.truth.len(),
+            cells: held.truth.len(),
             ensemble: mean_and_error(&errors).0,
-            candidates: (0..candidates).map(|c| cells.error(response, c)).collect(),
-            coverage: Calibration::coverage(held, prior, pooled),
             pattern: if is_complete { Pattern::Random } else { Pattern::Own },
-            held_out: if response.is_number() { reported.map(cell).collect() } else { Vec::new() },
+            held_out: predicted().take(if response.is_number() { REPORTED_CELLS } else { 0 }).map(cell).collect(),
+            ..Validation::default()
         }
     }
 
@@ -497,16 +589,18 @@ fn complete_with(
     is_careful: bool,
     run: &Run,
 ) -> Result<()> {
-    let CompletedFold { fold, plain, without } = completed;
-    let (grid, m) = (&fold.grid, columns.len());
-    let predict = |z: &mut Vec<f32>, open: &dyn Fn(usize) -> bool| {
+    let CompletedFold { views, without } = completed;
+    let m = columns.len();
+    let predict = |z: &mut Vec<f32>, grid: &Grid, open: &dyn Fn(usize) -> bool| {
         let rows: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, open)).collect();
         layer.predict(z, columns, &rows, |_, _| false, run, |_, _, _| {})
     };
-    predict(plain, &|at| !grid.observed[at])?;
-    let groups = without.len();
+    for View { fold: Fold { grid, .. }, plain } in views.iter_mut() {
+        predict(plain, grid, &|at| !grid.observed[at])?;
+    }
+    let (grid, groups) = (&views[0].fold.grid, without.len());
     for (group, z) in without.iter_mut().enumerate().filter(|_| is_careful) {
-        predict(z, &|at| at % m % groups == group || !grid.observed[at])?;
+        predict(z, grid, &|at| at % m % groups == group || !grid.observed[at])?;
     }
     Ok(())
 }
@@ -560,11 +654,11 @@ mod tests {
     fn predictable_columns_are_predicted_and_validation_errors_show_it() {
         let run = Run::new(0, 2).unwrap();
         let (model, grid) = fitted(MEMBERS, crate::members::names(), &run);
-        for (f, ColumnEnsemble { validation, .. }) in model.ensembles.iter().enumerate() {
+        for (f, ColumnModel { validation, .. }) in model.models.iter().enumerate() {
             let baseline = validation.candidates[BASELINE].unwrap();
             assert!(validation.cells > 12 && validation.ensemble < 0.6 * baseline, "column {f}: {validation:?}");
         }
-        let predicted = model.predict(&grid, &run).unwrap();
+        let predicted = model.predict(&grid, Purpose::Fill, &run).unwrap();
         let wrong = grid.rows_where(2, |at| !grid.observed[at]).into_iter().zip(predicted[2].chunks_exact(2));
         let wrong = wrong.filter(|(i, p)| Response::Levels(2).point(p) != grid.x[*i as usize * 3 + 2]);
         assert!(wrong.count() <= 6);
@@ -580,7 +674,7 @@ mod tests {
             for (f, learners) in layer.learners.iter().enumerate() {
                 for (member, learner) in learners.iter().enumerate() {
                     let c = all.iter().position(|c| *c == Candidate::Column { layer: l, member }).unwrap();
-                    let is_used = model.weight(f, c) > 0.0 || layer.sources[f] == Some(member);
+                    let is_used = model.models[f].uses(c) || layer.sources[f] == Some(member);
                     // A level has neither regression nor kernel in any case.
                     assert!(learner.is_some() == is_used || (f == 2 && learner.is_none()), "{l} {f} {member}");
                     pruned += usize::from(learner.is_none());
@@ -594,8 +688,8 @@ mod tests {
     fn rows_are_predicted_independently() {
         let run = Run::new(0, 1).unwrap();
         let (model, grid) = fitted(MEMBERS, crate::members::names(), &run);
-        let all = model.predict(&grid, &run).unwrap();
-        let alone = model.predict(&grid.select(&[5]), &run).unwrap();
+        let all = model.predict(&grid, Purpose::Fill, &run).unwrap();
+        let alone = model.predict(&grid.select(&[5]), Purpose::Fill, &run).unwrap();
         assert!(!grid.observed[5 * 3 + 2]);
         let before = (0..5).filter(|i| !grid.observed[i * 3 + 2]).count();
         assert_eq!(alone[2], all[2][before * 2..(before + 1) * 2]);
@@ -608,7 +702,7 @@ mod tests {
             let (model, grid) = fitted(MEMBERS, names, &run);
             let used: Vec<&str> = model.candidates().into_iter().map(|c| model.name(c)).collect();
             assert!(used.iter().all(|name| *name == "baseline" || names.contains(name)), "{names:?}: {used:?}");
-            let predicted = model.predict(&grid, &run).unwrap();
+            let predicted = model.predict(&grid, Purpose::Fill, &run).unwrap();
             assert!(predicted.iter().flatten().all(|p| p.is_finite()), "{names:?}");
         }
     }
@@ -671,13 +765,13 @@ mod tests {
         let run = Run::new(0, 1).unwrap();
         let (model, grid) = fitted(&list, &["nearest", "oracle"], &run);
         let weight = |f: usize, name: &str| -> f32 {
-            let all = model.candidates().into_iter().zip(&model.ensembles[f].weights);
+            let all = model.candidates().into_iter().zip(&model.models[f].ensemble.fill.weights);
             all.filter(|(c, _)| model.name(*c) == name).map(|(_, weight)| weight).sum()
         };
         // The nearest rows predict the first column from its double; the oracle predicts the second.
-        assert!(weight(0, "nearest") > 0.5 && weight(1, "oracle") > 0.0, "{:?}", model.ensembles);
-        let validation = &model.ensembles[1].validation;
+        assert!(weight(0, "nearest") > 0.5 && weight(1, "oracle") > 0.0, "{:?}", model.models);
+        let validation = &model.models[1].validation;
         assert!(validation.ensemble < 0.5 * validation.candidates[BASELINE].unwrap(), "{validation:?}");
-        assert!(model.predict(&grid, &run).unwrap().iter().flatten().all(|p| p.is_finite()));
+        assert!(model.predict(&grid, Purpose::Fill, &run).unwrap().iter().flatten().all(|p| p.is_finite()));
     }
 }

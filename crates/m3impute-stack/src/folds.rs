@@ -1,10 +1,13 @@
 //! The folds of the stack: tables in which some observed cells are held out.
 
-use m3impute_core::{Run, heldout, sample_rows};
+use m3impute_core::{RandomStream, Run, heldout, sample_rows};
 use m3impute_gnn::network::{Grid, select_rows};
+use rand_chacha::rand_core::Rng;
 
 /// The share of observed cells that each fold holds out.
 const HELD_OUT: f64 = 0.1;
+/// How many times each row is looked at with another part of its held-out cells shown again.
+const TIMES_SHOWN_AGAIN: usize = 3;
 
 /// A table without some of its observed cells.
 #[derive(Clone, Debug)]
@@ -28,6 +31,25 @@ impl Fold {
         Fold { grid: self.grid.select(&rows), held }
     }
 
+    /// Its rows with several held-out cells, a few times, each time with some of these cells shown again, any number from
+    /// one to all but one: what a cell is drawn from when others of its row have been drawn before it.
+    pub fn partly_shown(&self, run: &Run, index: u64) -> Fold {
+        let Grid { n, m, .. } = self.grid;
+        let mut rng = RandomStream::new(run.rng("shown again", index).next_u64());
+        let held_of = |i: &u32| self.held[*i as usize * m..(*i as usize + 1) * m].iter().filter(|held| **held).count();
+        let rows: Vec<u32> = (0..n as u32).filter(|i| held_of(i) > 1).collect();
+        let rows = rows.repeat(TIMES_SHOWN_AGAIN);
+        let mut fold = Fold { grid: self.grid.select(&rows), held: select_rows(&self.held, &rows, m) };
+        for i in 0..rows.len() {
+            let mut held: Vec<usize> = (i * m..(i + 1) * m).filter(|&at| fold.held[at]).collect();
+            // The position of a cell in a random order of the row's missing cells is uniform.
+            let shown = 1 + rng.below(held.len() - 1);
+            rng.shuffle_front(&mut held, shown);
+            held[..shown].iter().for_each(|&at| (fold.held[at], fold.grid.observed[at]) = (false, true));
+        }
+        fold
+    }
+
     /// The held-out values of a column, row by row.
     pub fn truth(&self, column: usize) -> impl Iterator<Item = f32> + '_ {
         self.held_rows(column).map(move |i| self.grid.x[i * self.grid.m + column])
@@ -38,8 +60,10 @@ impl Fold {
         self.held_rows(column).map(|i| self.grid.shown(i))
     }
 
-    fn held_rows(&self, column: usize) -> impl Iterator<Item = usize> + '_ {
-        (0..self.grid.n).filter(move |i| self.held[i * self.grid.m + column])
+    /// The rows of a column's held-out cells; none where none are.
+    pub fn held_rows(&self, column: usize) -> impl Iterator<Item = usize> + '_ {
+        let n = if self.held.is_empty() { 0 } else { self.grid.n };
+        (0..n).filter(move |i| self.held[i * self.grid.m + column])
     }
 }
 

@@ -48,21 +48,32 @@ pub struct Layer {
 
 /// A fold whose missing cells are completed.
 pub struct CompletedFold {
+    /// It as it is learnt from, and perhaps with some of its held-out cells shown again.
+    pub views: Vec<View>,
+    /// All missing cells of the first view filled, with the columns of a group hidden before, `[groups][n, m]`.
+    pub without: Vec<Vec<f32>>,
+}
+
+/// A fold and its completed rows.
+pub struct View {
     /// The fold.
     pub fold: Fold,
     /// All missing cells filled, `[n, m]`.
     pub plain: Vec<f32>,
-    /// The same with the columns of a group hidden before, `[groups][n, m]`.
-    pub without: Vec<Vec<f32>>,
 }
 
 impl CompletedFold {
     /// The completed rows that a member of column `f` learns from in a layer of this order.
     pub fn rows_for(&self, f: usize, order: Order) -> &[f32] {
         match order {
-            Order::Parallel => &self.without[f % groups_of(self.fold.grid.m)],
-            Order::Chained => &self.plain,
+            Order::Parallel => &self.without[f % groups_of(self.grid().m)],
+            Order::Chained => &self.views[0].plain,
         }
+    }
+
+    /// The table that is learnt from.
+    pub fn grid(&self) -> &Grid {
+        &self.views[0].fold.grid
     }
 }
 

@@ -6,6 +6,7 @@
 //! intervals are calibrated (`calibrate`). `fit` does all of this, `predict` fills rows, `model` is the fitted stack,
 //! `budget` how much work a table gets, [`m3`] the method and its parameters.
 
+mod balance;
 mod budget;
 mod calibrate;
 mod columns;
@@ -19,6 +20,7 @@ mod predict;
 mod predictions;
 mod scores;
 mod select;
+mod spread;
 
 pub use m3::{M3, M3Params};
 

@@ -1,11 +1,11 @@
 //! The method `m3`: a stacked ensemble by default, M3-Impute as published with `--preset paper`.
 
 use crate::budget::Budget;
-use crate::calibrate::{Calibration, shrunk};
+use crate::calibrate::Calibration;
 use crate::columns::Columns;
 use crate::fit::fit;
 use crate::members::{MEMBERS, Members, names};
-use crate::model::StackModel;
+use crate::model::{Purpose, StackModel};
 use crate::scores::scores;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
@@ -243,11 +243,16 @@ impl MatrixModel for StackModel {
 
     fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let (m, n) = (rows.width(), rows.rows);
-        let mut distributions = (want == Want::Distribution).then(|| self.no_distributions());
+        let purpose = match want {
+            Want::Point | Want::Distribution => Purpose::Fill,
+            Want::FirstDraw => Purpose::DrawFirst,
+            Want::NextDraw => Purpose::DrawNext,
+        };
+        let mut distributions = (want != Want::Point).then(|| self.no_distributions());
         for from in (0..n).step_by(ROWS) {
             run.check()?;
             let grid = self.columns.grid(rows, from..(from + ROWS).min(n));
-            for (f, predicted) in StackModel::predict(self, &grid, run)?.iter().enumerate() {
+            for (f, predicted) in StackModel::predict(self, &grid, purpose, run)?.iter().enumerate() {
                 let response = &self.columns.responses[f];
                 let missing = grid.rows_where(f, |at| !grid.observed[at]);
                 for (i, prediction) in missing.into_iter().zip(predicted.chunks_exact(response.width())) {
@@ -257,7 +262,8 @@ impl MatrixModel for StackModel {
                         _ => f64::from(point),
                     };
                     if let Some(to) = &mut distributions {
-                        self.add_distribution(f, prediction, grid.shown(i as usize), &mut to[f]);
+                        let factor = self.scale.of(purpose).at(grid.shown(i as usize));
+                        add_distribution(&self.ensemble(f, purpose).calibration, prediction, factor, &mut to[f]);
                     }
                 }
             }
@@ -291,17 +297,17 @@ impl StackModel {
         };
         self.columns.responses.iter().enumerate().map(of).collect()
     }
+}
 
-    /// Adds the calibrated distribution of a prediction in a row that shows so many cells.
-    fn add_distribution(&self, f: usize, prediction: &[f32], shown: u32, to: &mut Distributions) {
-        match (&self.ensembles[f].calibration, to) {
-            (calibration @ Calibration::Conformal { .. }, Distributions::Quantiles(to)) => {
-                to.push(calibration.quantiles(prediction, self.scale.at(shown)).map(f64::from));
-            }
-            (Calibration::Shrinkage { share, prior }, Distributions::Shares { shares, .. }) => {
-                shares.extend(shrunk(prediction, prior, *share));
-            }
-            _ => unreachable!("a column's calibration is of its kind"),
+/// Adds the calibrated distribution of a prediction, given the factor for what its row shows.
+fn add_distribution(calibration: &Calibration, prediction: &[f32], factor: f32, to: &mut Distributions) {
+    match (calibration, to) {
+        (Calibration::Conformal { .. }, Distributions::Quantiles(to)) => {
+            to.push(calibration.quantiles(prediction, factor).map(f64::from));
         }
+        (Calibration::Shrinkage { .. }, Distributions::Shares { shares, .. }) => {
+            shares.extend(calibration.shares(prediction));
+        }
+        _ => unreachable!("a column's calibration is of its kind"),
     }
 }

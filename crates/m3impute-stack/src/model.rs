@@ -50,19 +50,73 @@ pub struct Validation {
     pub held_out: Vec<HeldOutCell>,
 }
 
+/// What the predictions of an ensemble are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To fill a missing cell from what its row shows.
+    Fill,
+    /// To draw the first missing cell of a row.
+    DrawFirst,
+    /// To draw a missing cell after others of its row.
+    DrawNext,
+}
+
+/// One value for each [`Purpose`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ByPurpose<T> {
+    /// That of filling.
+    pub fill: T,
+    /// That of drawing the first cell of a row.
+    pub first: T,
+    /// That of drawing the next ones.
+    pub next: T,
+}
+
+impl<T> ByPurpose<T> {
+    /// That of each purpose.
+    pub fn all(&self) -> [&T; 3] {
+        [&self.fill, &self.first, &self.next]
+    }
+
+    /// The one of a purpose.
+    pub fn of(&self, purpose: Purpose) -> &T {
+        match purpose {
+            Purpose::Fill => &self.fill,
+            Purpose::DrawFirst => &self.first,
+            Purpose::DrawNext => &self.next,
+        }
+    }
+}
+
 /// The ensemble of a column.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ColumnEnsemble {
-    /// The candidate whose prediction is the initial imputation, on which the layers build.
-    pub initial: usize,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ensemble {
     /// The weight of each candidate.
     pub weights: Vec<f32>,
+    /// The weight of the spread of each, for a number.
+    pub spread_weights: Vec<f32>,
     /// How their points are combined.
     pub aggregation: Aggregation,
-    /// Out-of-fold errors.
-    pub validation: Validation,
     /// How a prediction becomes a distribution.
     pub calibration: Calibration,
+}
+
+/// What a column is predicted by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ColumnModel {
+    /// The candidate whose prediction is the initial imputation, on which the layers build.
+    pub initial: usize,
+    /// Its ensembles.
+    pub ensemble: ByPurpose<Ensemble>,
+    /// Out-of-fold errors.
+    pub validation: Validation,
+}
+
+impl ColumnModel {
+    /// Whether a candidate has weight in an ensemble.
+    pub fn uses(&self, candidate: usize) -> bool {
+        self.ensemble.all().iter().any(|e| e.weights[candidate] > 0.0)
+    }
 }
 
 /// The fitted stack.
@@ -76,10 +130,10 @@ pub struct StackModel {
     pub rows: Vec<Option<Box<dyn FittedRowMember>>>,
     /// The layers of column members.
     pub layers: Vec<Layer>,
-    /// The ensemble of each column, `[m]`.
-    pub ensembles: Vec<ColumnEnsemble>,
+    /// What each column is predicted by, `[m]`.
+    pub models: Vec<ColumnModel>,
     /// How much wider distributions are in rows that show less.
-    pub scale: ShownScale,
+    pub scale: ByPurpose<ShownScale>,
 }
 
 /// The candidates of some members with so many layers, in the order of weights.
@@ -105,9 +159,9 @@ impl StackModel {
         }
     }
 
-    /// The weight of each column's ensemble on a candidate.
-    pub fn weight(&self, column: usize, candidate: usize) -> f32 {
-        self.ensembles[column].weights[candidate]
+    /// The ensemble of a column.
+    pub fn ensemble(&self, column: usize, purpose: Purpose) -> &Ensemble {
+        self.models[column].ensemble.of(purpose)
     }
 }
 
@@ -120,8 +174,8 @@ struct State {
     /// The JSON of each fitted row member, by its key.
     rows: BTreeMap<String, Value>,
     layers: Vec<LayerState>,
-    ensembles: Vec<ColumnEnsemble>,
-    scale: ShownScale,
+    models: Vec<ColumnModel>,
+    scale: ByPurpose<ShownScale>,
 }
 
 impl StackModel {
@@ -137,13 +191,13 @@ impl StackModel {
         let layers =
             layers.map(|(l, layer)| layer.store(&format!("layer.{l}."), &self.members.columns, tensors)).collect();
         let names = self.members.rows.iter().map(|m| m.name()).chain(self.members.columns.iter().map(|m| m.name()));
-        let (columns, ensembles) = (self.columns.clone(), self.ensembles.clone());
+        let (columns, models) = (self.columns.clone(), self.models.clone());
         let state = State {
             columns,
             members: names.map(str::to_owned).collect(),
             rows,
             layers,
-            ensembles,
+            models,
             scale: self.scale.clone(),
         };
         serde_json::to_value(state).unwrap_or(Value::Null)
@@ -154,7 +208,7 @@ impl StackModel {
     /// # Errors
     /// When something is not there or does not fit.
     pub fn restore(file: &ModelFile) -> Result<StackModel> {
-        let State { columns, members, rows: states, layers, ensembles, scale } = file.state()?;
+        let State { columns, members, rows: states, layers, models, scale } = file.state()?;
         let meanings: Vec<_> = file.header.encoder.features().iter().map(|f| f.meaning).collect();
         columns.check(&meanings)?;
         let members = Members::named(MEMBERS, &members);
@@ -169,7 +223,7 @@ impl StackModel {
             Layer::restore(file, &format!("layer.{l}."), state, &members.columns, &columns)
         };
         let layers = layers.iter().enumerate().map(restore).collect::<Result<_>>()?;
-        let model = StackModel { columns, members, rows, layers, ensembles, scale };
+        let model = StackModel { columns, members, rows, layers, models, scale };
         model.check()?;
         Ok(model)
     }
@@ -184,21 +238,25 @@ impl StackModel {
             }
             _ => false,
         };
-        let fits = |(ensemble, response): (&ColumnEnsemble, _)| {
-            ensemble.weights.len() == candidates.len()
-                && ensemble.weights.iter().all(|w| w.is_finite())
-                && ensemble.validation.candidates.len() <= candidates.len()
+        let is_sound = |ensemble: &Ensemble, response| {
+            let are_weights = |w: &[f32]| w.len() == candidates.len() && w.iter().all(|w| w.is_finite());
+            are_weights(&ensemble.weights)
+                && are_weights(&ensemble.spread_weights)
                 && ensemble.calibration.is_sound(response)
-                && is_initial(ensemble.initial)
+        };
+        let fits = |(model, response): (&ColumnModel, _)| {
+            model.ensemble.all().into_iter().all(|e| is_sound(e, response))
+                && model.validation.candidates.len() <= candidates.len()
+                && is_initial(model.initial)
         };
         let needs = |(member, fitted): (&&'static dyn RowMember, &Option<_>)| {
             let needed = member.needs().map(|name| self.members.row(name).is_some_and(|k| self.rows[k].is_some()));
             fitted.is_none() || needed != Some(false)
         };
-        let all = self.ensembles.len() == self.columns.len()
-            && self.scale.is_sound()
+        let all = self.models.len() == self.columns.len()
+            && self.scale.all().into_iter().all(ShownScale::is_sound)
             && self.rows.first().is_some_and(Option::is_some)
-            && self.ensembles.iter().zip(&self.columns.responses).all(fits)
+            && self.models.iter().zip(&self.columns.responses).all(fits)
             && self.members.rows.iter().zip(&self.rows).all(needs);
         if all { Ok(()) } else { Err(Error::damaged("the shape of the stack")) }
     }

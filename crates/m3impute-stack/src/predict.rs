@@ -2,8 +2,8 @@
 
 use crate::layers::fill_column;
 use crate::members::{FittedRowMember, Predicted, Request};
-use crate::model::{BASELINE, Candidate, StackModel};
-use crate::predictions::aggregate;
+use crate::model::{BASELINE, Candidate, Purpose, StackModel};
+use crate::predictions::{aggregate, set_spreads};
 use m3impute_core::{Result, Run};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
@@ -13,16 +13,17 @@ impl StackModel {
     ///
     /// # Errors
     /// When the run is cancelled.
-    pub fn predict(&self, grid: &Grid, run: &Run) -> Result<Vec<Vec<f32>>> {
+    pub fn predict(&self, grid: &Grid, purpose: Purpose, run: &Run) -> Result<Vec<Vec<f32>>> {
         let m = grid.m;
         let candidates = self.candidates();
+        let weight = |f: usize, c: usize| self.ensemble(f, purpose).weights[c];
         let missing: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, |at| !grid.observed[at])).collect();
         // The predictions of the candidates with weight, in their order.
-        let mut parts: Vec<Vec<(f32, Vec<f32>)>> = vec![Vec::new(); m];
+        let mut parts: Vec<Vec<(usize, Vec<f32>)>> = vec![Vec::new(); m];
         let mut z = grid.x.clone();
         let mut of_rows: Vec<Option<Predicted>> = Vec::with_capacity(self.rows.len());
         for (k, fitted) in self.rows.iter().enumerate() {
-            let is_requested = |f: usize| self.has_to_predict(k, f, &candidates);
+            let is_requested = |f: usize| self.has_to_predict(k, f, purpose, &candidates);
             let of =
                 fitted.as_ref().map(|fitted| self.predict_rows(k, fitted.as_ref(), grid, is_requested, &of_rows, run));
             let of = of.transpose()?.flatten();
@@ -30,11 +31,11 @@ impl StackModel {
                 let Candidate::Row { member, output } = *candidate else { continue };
                 let Some(of) = of.as_ref().filter(|_| member == k) else { continue };
                 for (f, predicted) in of[output].iter().enumerate() {
-                    if self.ensembles[f].initial == c {
+                    if self.models[f].initial == c {
                         fill_column(&mut z, f, &self.columns.responses[f], m, &missing[f], predicted);
                     }
-                    if self.weight(f, c) > 0.0 {
-                        parts[f].push((self.weight(f, c), predicted.clone()));
+                    if weight(f, c) > 0.0 {
+                        parts[f].push((c, predicted.clone()));
                     }
                 }
             }
@@ -43,30 +44,36 @@ impl StackModel {
         for (l, layer) in self.layers.iter().enumerate() {
             let place = |member: usize| candidates.iter().position(|c| *c == Candidate::Column { layer: l, member });
             let places: Vec<usize> = (0..self.members.columns.len()).filter_map(place).collect();
-            let weight = |f: usize, which: usize| self.weight(f, places[which]);
-            let has_weight = |f, which| weight(f, which) > 0.0;
+            let has_weight = |f: usize, which: usize| weight(f, places[which]) > 0.0;
             layer.predict(&mut z, &self.columns, &missing, has_weight, run, |f, which, predicted| {
-                parts[f].push((weight(f, which), predicted.to_vec()));
+                parts[f].push((places[which], predicted.to_vec()));
             })?;
         }
         let mut all = Vec::with_capacity(m);
         for (f, parts) in parts.iter().enumerate() {
-            let parts: Vec<(f32, &[f32])> = parts.iter().map(|(weight, predicted)| (*weight, &predicted[..])).collect();
-            all.push(if parts.is_empty() {
+            let (response, ensemble) = (&self.columns.responses[f], self.ensemble(f, purpose));
+            if parts.is_empty() {
                 // No member with weight has a prediction.
-                self.baseline(f, grid, run)?
-            } else {
-                aggregate(&self.columns.responses[f], self.ensembles[f].aggregation, &parts)
-            });
+                all.push(self.baseline(f, grid, run)?);
+                continue;
+            }
+            let weighted = |weights: &[f32]| -> Vec<(f32, &[f32])> {
+                parts.iter().map(|(c, predicted)| (weights[*c], &predicted[..])).collect()
+            };
+            let mut predicted = aggregate(response, ensemble.aggregation, &weighted(&ensemble.weights));
+            if *response == Response::Number {
+                set_spreads(&mut predicted, &weighted(&ensemble.spread_weights));
+            }
+            all.push(predicted);
         }
         Ok(all)
     }
 
     /// Whether a row member has to predict a column: it has weight, layers build on it, or a member that needs it does.
-    fn has_to_predict(&self, member: usize, f: usize, candidates: &[Candidate]) -> bool {
+    fn has_to_predict(&self, member: usize, f: usize, purpose: Purpose, candidates: &[Candidate]) -> bool {
         let is_own = |c: usize| matches!(candidates[c], Candidate::Row { member: k, .. } if k == member);
-        let has_weight = (0..candidates.len()).any(|c| is_own(c) && self.weight(f, c) > 0.0);
-        let is_initial = !self.layers.is_empty() && is_own(self.ensembles[f].initial);
+        let has_weight = (0..candidates.len()).any(|c| is_own(c) && self.ensemble(f, purpose).weights[c] > 0.0);
+        let is_initial = !self.layers.is_empty() && is_own(self.models[f].initial);
         let name = self.members.rows[member].name();
         let fitted = self.members.rows.iter().zip(&self.rows).filter(|(_, fitted)| fitted.is_some());
         let is_needed = fitted.into_iter().any(|(other, _)| other.needs() == Some(name));

@@ -2,6 +2,7 @@
 //! aggregation.
 
 use crate::calibrate::HeldOut;
+use crate::spread::log_spread;
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -25,6 +26,21 @@ pub fn loss(response: &Response, prediction: &[f32], truth: f32) -> f64 {
     response.error(prediction, truth) + crps(response, prediction, truth)
 }
 
+/// The loss of selecting what draws are taken from: of numbers the squared error, whose best point is the mean, because
+/// around medians draws of a skewed column would have the wrong mean; of probabilities the likelihood.
+pub fn draw_loss(response: &Response, prediction: &[f32], truth: f32) -> f64 {
+    match response {
+        Response::Number => f64::from(prediction[0] - truth).powi(2),
+        _ => log_loss(response, prediction, truth),
+    }
+}
+
+/// The negative logarithm of the probability of the truth.
+pub fn log_loss(response: &Response, prediction: &[f32], truth: f32) -> f64 {
+    let share = response.class_of(truth).map_or(0.0, |class| f64::from(prediction[class]));
+    -share.max(1e-3).ln()
+}
+
 /// How the points of several candidates are combined. Probabilities are always averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -33,6 +49,18 @@ pub enum Aggregation {
     Mean,
     /// By their weighted median, which keeps a value that many of them predict.
     Median,
+}
+
+/// Gives predictions of a number the geometric mean of the spreads of several candidates, by their weights.
+pub fn set_spreads(predicted: &mut [f32], parts: &[(f32, &[f32])]) {
+    let total: f32 = parts.iter().map(|(weight, _)| weight).sum();
+    if total <= 0.0 {
+        return;
+    }
+    for (i, prediction) in predicted.chunks_exact_mut(2).enumerate() {
+        let log: f32 = parts.iter().map(|(weight, of)| weight * log_spread(of[2 * i + 1])).sum();
+        prediction[1] = (log / total).exp();
+    }
 }
 
 /// Aggregates weighted predictions of the same cells of a column.
@@ -101,7 +129,8 @@ impl OutOfFold {
         self.mean_of(response, candidate, loss)
     }
 
-    fn mean_of(&self, response: &Response, candidate: usize, of: LossFn) -> Option<f64> {
+    /// The mean loss of one candidate by a function.
+    pub fn mean_of(&self, response: &Response, candidate: usize, of: LossFn) -> Option<f64> {
         let whole = |p: &&Vec<f32>| !p.is_empty() && self.is_whole(response, p);
         let predicted = self.predictions.get(candidate).filter(whole)?;
         Some(self.measured(response, predicted, of).iter().sum::<f64>() / self.truth.len() as f64)

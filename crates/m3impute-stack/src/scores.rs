@@ -1,13 +1,13 @@
 //! Validation errors of each column, and the weights of its ensemble, for reports.
 
-use crate::model::{BASELINE, Candidate, ColumnEnsemble, StackModel};
+use crate::model::{BASELINE, Candidate, ColumnModel, StackModel};
 use crate::select::MIN_CELLS;
 use m3impute_core::{SingleModel, ValidationScore};
 
 /// The validation errors by feature, in shares of the observed range.
 pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
     let candidates = model.candidates();
-    let of = |ColumnEnsemble { validation, weights, .. }: &ColumnEnsemble| {
+    let of = |ColumnModel { validation, ensemble, .. }: &ColumnModel| {
         let alone = |c: usize| validation.candidates.get(c).copied().flatten();
         let single = |c: usize| Some(SingleModel { name: model.name(candidates[c]).to_owned(), error: alone(c)? });
         let best = (0..candidates.len()).filter(|&c| c != BASELINE).filter_map(single);
@@ -16,13 +16,13 @@ pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
             error: (validation.cells >= MIN_CELLS).then_some(validation.ensemble),
             baseline: alone(BASELINE),
             best: best.min_by(|a, b| a.error.total_cmp(&b.error)),
-            ensemble: in_words(&named(model, &candidates, weights)),
+            ensemble: in_words(&named(model, &candidates, &ensemble.fill.weights)),
             coverage: validation.coverage,
             pattern: validation.pattern,
             held_out: validation.held_out.clone(),
         }
     };
-    model.ensembles.iter().map(of).collect()
+    model.models.iter().map(of).collect()
 }
 
 /// The weight of each name, in the order of candidates.

@@ -4,7 +4,8 @@
 //! whichever lowers the loss most; the weights are averaged over the half-samples. Where a column has few held-out cells,
 //! its weights are shrunk towards those of similar columns.
 
-use crate::predictions::{Aggregation, OutOfFold, aggregate, gain_in_errors, loss};
+use crate::model::Purpose;
+use crate::predictions::{Aggregation, OutOfFold, aggregate, draw_loss, gain_in_errors, loss};
 use m3impute_core::RandomStream;
 use m3impute_learners::Response;
 use rayon::prelude::*;
@@ -64,12 +65,20 @@ impl Compared {
 
 /// The ensemble of each column: the selection if it beats the `baseline` candidate by a standard error, else half of it
 /// if that does, else the baseline. A column with too few held-out cells gets its `unproven` weights.
-pub fn select(columns: &[Cells], baseline: usize, unproven: impl Fn(usize) -> Vec<f32>) -> Vec<Selection> {
+///
+/// To draw from, the selection is taken without the baseline, whatever it gains: where a column depends on others but
+/// little, its baseline is as good a point, but draws of it would lose what dependence there is.
+pub fn select(
+    columns: &[Cells],
+    baseline: usize,
+    purpose: Purpose,
+    unproven: impl Fn(usize) -> Vec<f32>,
+) -> Vec<Selection> {
     let candidates = columns.first().map_or(0, |(_, cells)| cells.predictions.len());
     let only_baseline: Vec<f32> = (0..candidates).map(|c| f32::from(u8::from(c == baseline))).collect();
     let is_enough = |cells: &OutOfFold| cells.truth.len() >= MIN_CELLS;
     let enough: Vec<Cells> = columns.iter().copied().filter(|(_, cells)| is_enough(cells)).collect();
-    let mut selected = selections(&enough).into_iter();
+    let mut selected = selections(&enough, purpose, baseline).into_iter();
     // Of each column with enough cells, the ensemble by each aggregation, the mean first.
     let compared: Vec<Vec<Compared>> = (columns.iter())
         .map(|&(response, cells)| {
@@ -81,11 +90,12 @@ pub fn select(columns: &[Cells], baseline: usize, unproven: impl Fn(usize) -> Ve
     let choose = |(f, compared): (usize, Vec<Compared>)| {
         let (response, cells) = columns[f];
         // One standard error; half of the ensemble may reach it where all of it does not.
-        let is_sure = |c: &Compared| is_learnt && c.gain > 1.0;
+        let is_sure = |c: &Compared| purpose != Purpose::Fill || (is_learnt && c.gain > 1.0);
         let weights = if compared.is_empty() { unproven(f) } else { only_baseline.clone() };
         let half = compared.first().map(|mean| mean.selection.half_and(&only_baseline, &cells.predictions[baseline]));
         // The median has to beat the mean by a standard error, too.
-        let is_better = |a: &Compared, b: &Compared| gain_in_errors(&a.losses, &b.losses) > 1.0;
+        let is_better =
+            |a: &Compared, b: &Compared| purpose == Purpose::Fill && gain_in_errors(&a.losses, &b.losses) > 1.0;
         let whole = compared.into_iter().filter(is_sure).reduce(|a, b| if is_better(&a, &b) { b } else { a });
         let half = || half.map(|half| Compared::new(half, (response, cells), baseline)).filter(is_sure);
         match whole.or_else(half) {
@@ -109,8 +119,15 @@ fn is_anything_learnt(gains: &[f64]) -> bool {
 }
 
 /// The ensemble of each column by each aggregation, the mean first.
-fn selections(columns: &[Cells]) -> Vec<Vec<Selection>> {
-    let able: Vec<Vec<usize>> = columns.iter().map(|(response, cells)| cells.able(response)).collect();
+fn selections(columns: &[Cells], purpose: Purpose, baseline: usize) -> Vec<Vec<Selection>> {
+    let able = |(response, cells): &Cells| {
+        let mut able = cells.able(response);
+        if purpose != Purpose::Fill && able.len() > 1 {
+            able.retain(|&c| c != baseline);
+        }
+        able
+    };
+    let able: Vec<Vec<usize>> = columns.iter().map(able).collect();
     // Columns are similar if the same candidates predict them.
     let groups: BTreeSet<&Vec<usize>> = able.iter().collect();
     let jobs: Vec<(&Vec<usize>, usize)> =
@@ -122,10 +139,13 @@ fn selections(columns: &[Cells]) -> Vec<Vec<Selection>> {
             let some = |&f: &usize| columns[f].1.cells(columns[f].0, |i| is_in(i, half));
             let cells: Vec<OutOfFold> = of.iter().map(some).collect();
             let some: Vec<Cells> = of.iter().zip(&cells).map(|(&f, cells)| (columns[f].0, cells)).collect();
-            let together = greedy_weights(&some, group);
+            let together = greedy_weights(&some, group, purpose);
             let weights = some.iter().map(|one| {
-                let own =
-                    if some.len() > 1 { greedy_weights(std::slice::from_ref(one), group) } else { together.clone() };
+                let own = if some.len() > 1 {
+                    greedy_weights(std::slice::from_ref(one), group, purpose)
+                } else {
+                    together.clone()
+                };
                 let shrinkage = SHRINKAGE_CELLS / (SHRINKAGE_CELLS + one.1.truth.len() as f32);
                 own.iter().zip(&together).map(|(own, all)| own + shrinkage * (all - own)).collect()
             });
@@ -174,11 +194,15 @@ fn averaged((response, cells): Cells, halves: &[Vec<f32>]) -> Vec<Selection> {
 
 /// Greedy selection with replacement on the cells of some columns, among the candidates `able` to predict them. A
 /// column's losses count in units of those of its first such candidate.
-fn greedy_weights(columns: &[Cells], able: &[usize]) -> Vec<f32> {
+fn greedy_weights(columns: &[Cells], able: &[usize], purpose: Purpose) -> Vec<f32> {
+    let loss = match purpose {
+        Purpose::Fill => loss,
+        Purpose::DrawFirst | Purpose::DrawNext => draw_loss,
+    };
     let candidates = columns.iter().map(|(_, cells)| cells.predictions.len()).max().unwrap_or(0);
     let units: Vec<f64> = (columns.iter())
         .map(|(response, cells)| {
-            let baseline = able.first().and_then(|&c| cells.loss(response, c)).unwrap_or(1.0);
+            let baseline = able.first().and_then(|&c| cells.mean_of(response, c, loss)).unwrap_or(1.0);
             1.0 / baseline.max(1e-9)
         })
         .collect();
@@ -230,7 +254,7 @@ mod tests {
     const NUMBER: Response = Response::Number;
 
     fn first(cells: &OutOfFold) -> Selection {
-        selections(&[(&NUMBER, cells)]).remove(0).remove(0)
+        selections(&[(&NUMBER, cells)], Purpose::Fill, 99).remove(0).remove(0)
     }
 
     #[test]
@@ -251,14 +275,15 @@ mod tests {
         let few = Response::Values(vec![0.0, 1.0]);
         let predictions = vec![[0.5, 0.5].repeat(40), [1.0, 0.0].repeat(40)];
         let cells = OutOfFold { truth: vec![0.0; 40], predictions, ..OutOfFold::default() };
-        assert_eq!(selections(&[(&few, &cells)])[0].len(), 1);
+        assert_eq!(selections(&[(&few, &cells)], Purpose::Fill, 99)[0].len(), 1);
         let truth: Vec<f32> = (0..40).map(|i| i as f32 / 40.0).collect();
         let cells = OutOfFold {
             predictions: vec![truth.iter().flat_map(|t| [*t, 0.1]).collect()],
             truth,
             ..OutOfFold::default()
         };
-        let kinds: Vec<Aggregation> = selections(&[(&NUMBER, &cells)])[0].iter().map(|s| s.aggregation).collect();
+        let kinds: Vec<Aggregation> =
+            selections(&[(&NUMBER, &cells)], Purpose::Fill, 99)[0].iter().map(|s| s.aggregation).collect();
         assert_eq!(kinds, [Aggregation::Mean, Aggregation::Median]);
     }
 
@@ -314,7 +339,7 @@ mod tests {
             predictions: vec![[0.1, 0.1].repeat(3), [0.5, 0.1].repeat(3)],
             ..OutOfFold::default()
         };
-        let selection = select(&[(&NUMBER, &cells)], 0, |_| vec![0.25, 0.75]).remove(0);
+        let selection = select(&[(&NUMBER, &cells)], 0, Purpose::Fill, |_| vec![0.25, 0.75]).remove(0);
         assert_eq!(selection.weights, [0.25, 0.75]);
     }
 }

@@ -81,6 +81,30 @@ pub fn method(name: &str) -> Result<&'static MethodSpec> {
     })
 }
 
+/// A method by name, and its preset where one is asked for: after a colon, as in `m3:fast`, or as `preset`.
+///
+/// ```
+/// let (spec, preset) = m3impute::method_and_preset("m3:fast", None)?;
+/// assert_eq!((spec.name, preset.as_deref()), ("m3", Some("fast")));
+/// assert_eq!(m3impute::method_and_preset("m3", None)?.1, None);
+/// assert!(m3impute::method_and_preset("m3:fast", Some("best")).is_err());
+/// # Ok::<(), m3impute::Error>(())
+/// ```
+///
+/// # Errors
+/// When there is no such method, or no such preset of it, or two different presets are named.
+pub fn method_and_preset(name: &str, preset: Option<&str>) -> Result<(&'static MethodSpec, Option<String>)> {
+    let (key, own) = name.split_once(':').map_or((name, None), |(key, own)| (key, Some(own)));
+    let spec = method(key)?;
+    if let (Some(own), Some(other)) = (own, preset.filter(|preset| own != Some(*preset))) {
+        let expected = format!("`{own}`, as in `{name}`, or none");
+        return Err(Error::Request { what: "preset".to_owned(), expected, got: other.to_owned() });
+    }
+    let preset = own.or(preset).map(str::to_owned);
+    spec.preset(&Settings { preset: preset.clone(), ..Settings::default() })?;
+    Ok((spec, preset))
+}
+
 /// The model that the bytes of a file hold.
 ///
 /// # Errors
@@ -111,6 +135,17 @@ mod tests {
         for (at, spec) in METHODS.iter().enumerate() {
             assert!(METHODS[at + 1..].iter().all(|other| other.name != spec.name), "`{}` stands twice", spec.name);
         }
+    }
+
+    #[test]
+    fn a_preset_stands_after_the_method_or_by_itself() {
+        let of = |name, preset| method_and_preset(name, preset).map(|(spec, preset)| (spec.name, preset));
+        assert_eq!(of("knn:paper", None).unwrap(), ("knn", Some("paper".to_owned())));
+        assert_eq!(of("knn:paper", Some("paper")).unwrap(), of("knn", Some("paper")).unwrap());
+        let message = |name, preset| of(name, preset).unwrap_err().to_string();
+        assert!(message("m3:fastest", None).ends_with("expected one of `balanced`, `fast`, `best`, `paper`"));
+        assert_eq!(message("m3:fast", Some("best")), "preset: expected `fast`, as in `m3:fast`, or none, got `best`");
+        assert!(message("m4:fast", None).contains("`m4`") && message("m3:", None).contains("no preset ``"));
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Options that several verbs have.
 
 use super::parse::{
-    parse_bounds, parse_bytes, parse_delimiter, parse_encoding, parse_format, parse_kind, parse_level, parse_mechanism,
-    parse_na_column, parse_pair, parse_rate, parse_seconds,
+    parse_bounds, parse_bytes, parse_delimiter, parse_encoding, parse_format, parse_kind, parse_level, parse_na_column,
+    parse_pair, parse_seconds,
 };
 use clap::{Args, ValueEnum};
-use m3impute::missing::Mechanism;
 use m3impute::{Bounds, Kind};
 use std::path::PathBuf;
 
@@ -94,9 +93,9 @@ pub struct ReadArgs {
     pub ignore: Vec<String>,
 }
 
-/// What is to be filled, and within what limits.
+/// Which columns are to be filled, and within what limits.
 #[derive(Debug, Args)]
-pub struct FillArgs {
+pub struct ColumnArgs {
     /// Fill only these columns; the others are predictors and stay incomplete
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', help_heading = "Columns")]
     pub only: Option<Vec<String>>,
@@ -104,6 +103,13 @@ pub struct FillArgs {
     /// Keep filled values of a column within bounds
     #[arg(long, value_name = "COLUMN=LOW..HIGH", value_parser = parse_bounds, allow_hyphen_values = true, help_heading = "Columns")]
     pub bounds: Vec<(String, Bounds)>,
+}
+
+/// What is to be filled.
+#[derive(Debug, Args)]
+pub struct FillArgs {
+    #[command(flatten)]
+    pub columns: ColumnArgs,
 
     /// What to do with a column that has no value at all
     #[arg(long, value_name = "POLICY", default_value = "keep", help_heading = "Columns")]
@@ -113,8 +119,8 @@ pub struct FillArgs {
 /// Which method imputes, and how.
 #[derive(Debug, Args)]
 pub struct MethodArgs {
-    /// Method; `m3impute methods` lists them
-    #[arg(short, long, value_name = "NAME", default_value = m3impute::DEFAULT_METHOD, env = "M3IMPUTE_METHOD", help_heading = "Method")]
+    /// Method, with its preset after a colon where wanted (`m3:fast`); `m3impute methods` lists them
+    #[arg(short, long, value_name = "NAME[:PRESET]", default_value = m3impute::DEFAULT_METHOD, env = "M3IMPUTE_METHOD", help_heading = "Method")]
     pub method: String,
 
     #[command(flatten)]
@@ -155,18 +161,6 @@ pub struct RunArgs {
     /// Time limit in seconds: stop training and use the best model so far
     #[arg(long, value_name = "S", value_parser = parse_seconds, help_heading = "Run")]
     pub max_seconds: Option<std::time::Duration>,
-}
-
-/// Which cells are hidden.
-#[derive(Clone, Debug, Args)]
-pub struct HideArgs {
-    /// How cells are hidden
-    #[arg(long, value_name = "NAME", default_value = "mcar", value_parser = parse_mechanism)]
-    pub mechanism: Mechanism,
-
-    /// The share of known cells to hide
-    #[arg(long, value_name = "SHARE", default_value_t = 0.3, value_parser = parse_rate)]
-    pub rate: f64,
 }
 
 /// What a method learns from: a table, the columns to fill in it, and the means to do so.

@@ -1,6 +1,6 @@
 //! Values of options, from the texts that are given for them.
 
-use m3impute::missing::Mechanism;
+use m3impute::missing::{HideIn, Mechanism};
 use m3impute::{Bounds, Kind};
 
 pub fn parse_format(text: &str) -> Result<m3impute_io::Format, String> {
@@ -55,6 +55,10 @@ pub fn parse_bounds(text: &str) -> Result<(String, Bounds), String> {
 
 pub fn parse_mechanism(text: &str) -> Result<Mechanism, String> {
     Mechanism::parse(text).map_err(|e| e.to_string())
+}
+
+pub fn parse_hide_in(text: &str) -> Result<HideIn, String> {
+    HideIn::parse(text).map_err(|e| e.to_string())
 }
 
 pub fn parse_rate(text: &str) -> Result<f64, String> {

@@ -14,7 +14,7 @@ pub fn ampute(args: &AmputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     table_io::say_findings(verbosity, document.findings());
     let run = Run::new(args.seed, 1)?.cancelled_by(cancel.clone());
     run.check()?;
-    let holes = m3impute::missing::hide(document.table(), args.hide.mechanism, args.hide.rate, &run)?;
+    let holes = m3impute::missing::hide(document.table(), args.mechanism, args.rate, &run)?;
     let format = target.format(&args.to, document.format());
     target.fill(|to| {
         let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
@@ -26,8 +26,8 @@ pub fn ampute(args: &AmputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
         "hid {} of {} ({}, {:.1} % asked, {:.1} % realised)",
         count(holes.hidden, "cell"),
         input.name(),
-        args.hide.mechanism.name(),
-        100.0 * args.hide.rate,
+        holes.mechanism.name(),
+        100.0 * args.rate,
         100.0 * holes.rate()
     ));
     holes.notes.iter().for_each(|note| verbosity.note(note));

@@ -7,8 +7,9 @@ use crate::memory::MemoryProbe;
 use crate::reports;
 use crate::table_io::{self, Target};
 use crate::terminal::{Bar, Verbosity, bytes, count, print};
-use m3impute::{Cancel, METHODS, MethodSpec, Progress, Table};
-use m3impute_eval::{Candidate, HideBy, Plan, Row, ScaleBy, Spread, Summary, Watch};
+use m3impute::missing::HideIn;
+use m3impute::{Cancel, METHODS, Progress, Table};
+use m3impute_eval::{Candidate, HideBy, Plan, Recommendation, Row, ScaleBy, Spread, Summary, Watch};
 use m3impute_io::Input;
 use m3impute_report::{EvaluateFacts, Evaluated, Event};
 use serde_json::json;
@@ -23,7 +24,7 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
         None => table_io::input(args.input.as_ref())?,
     };
     let report = reports::open(args.report.as_deref())?;
-    let document = table_io::read(&input, &args.read, None)?;
+    let document = table_io::read(&input, &args.read, Some(&args.fill))?;
     table_io::say_findings(verbosity, document.findings());
     let (table, hide, aside) = hide_by(args, document.table().clone())?;
     aside.iter().for_each(|aside| verbosity.note(aside));
@@ -45,65 +46,78 @@ pub fn evaluate(args: &EvaluateArgs, verbosity: &Verbosity, cancel: &Cancel) -> 
     let watch: Arc<dyn Watch> = Arc::new(OnBar { bar: bar.clone(), task: Mutex::default() });
     let rows = m3impute_eval::evaluate(&table, &plan, &MemoryProbe, cancel, &watch)?;
     bar.clear();
+    let mut hidden_notes: Vec<&String> = rows.iter().flat_map(|r| &r.hidden_notes).collect();
+    hidden_notes.dedup(); // every method has them
+    hidden_notes.iter().for_each(|note| verbosity.note(note));
     let summary = m3impute_eval::summarise(&rows);
     if let Some(mut report) = report {
-        let mechanism = match &plan.hide {
-            HideBy::Mechanism { mechanism, .. } => mechanism.to_string(),
-            HideBy::Given(_) => "given cells".to_owned(),
-        };
         let how = format!("{} on the same hidden cells, seed {}", count(plan.methods.len(), "method"), args.run.seed);
         let mut work = reports::work(&input, how, settings_of(args, &plan), document.findings(), started);
         work.events.extend(asides.into_iter().map(|what| Event { place: "comparison".to_owned(), what }));
-        let evaluated = Evaluated { truth: &table, rows: &rows, summary: &summary, mechanism, work };
+        let evaluated = Evaluated { truth: &table, rows: &rows, summary: &summary, work };
         report.put(EvaluateFacts::gather(evaluated).page().as_bytes())?;
         table_io::say_written(&Target::commit(vec![report], cancel)?, verbosity);
     }
     cancel.check()?;
+    let recommended = m3impute_eval::recommend(&rows, &summary);
+    let advice = m3impute_report::advice(&recommended, &summary, &rows);
     if args.json {
-        return print(format!("{:#}\n", json!({"input": input.name(), "rows": rows, "summary": summary})));
+        let Recommendation { method, comparisons } = recommended;
+        return print(format!(
+            "{:#}\n",
+            json!({
+                "input": input.name(), "rows": rows, "summary": summary,
+                "recommended": method, "advice": advice, "comparisons": comparisons,
+            })
+        ));
     }
-    print(comparison(&input.name(), &plan, &rows, &summary, verbosity))
+    let table = summary_table(&summary, recommended.method.as_deref(), verbosity);
+    print(comparison(&input.name(), &plan, &rows, &summary, &table) + &advice.join("\n") + "\n")
 }
 
 /// The methods to compare, set as they are asked for, and a note about those that are left out.
 fn candidates(args: &EvaluateArgs, verbosity: &Verbosity) -> Result<(Vec<Candidate>, Option<String>), Failure> {
-    let (specs, left_out): (Vec<&'static MethodSpec>, _) = if args.methods.is_empty() {
+    let (names, left_out): (Vec<&str>, _) = if args.methods.is_empty() {
         let slow: Vec<String> = METHODS.iter().filter(|m| m.slow).map(|m| format!("`{}`", m.name)).collect();
         let left_out = format!("left out because they are slow: {}; name them with `--methods`", slow.join(", "));
-        (METHODS.iter().copied().filter(|spec| !spec.slow).collect(), (!slow.is_empty()).then_some(left_out))
+        (
+            METHODS.iter().filter(|spec| !spec.slow).map(|spec| spec.name).collect(),
+            (!slow.is_empty()).then_some(left_out),
+        )
     } else {
-        (args.methods.iter().map(|name| m3impute::method(name)).collect::<Result<_, _>>()?, None)
+        (args.methods.iter().map(String::as_str).collect(), None)
     };
     left_out.iter().for_each(|aside: &String| verbosity.note(aside));
-    let settings = table_io::settings(&args.tuning, EmptyColumns::Keep);
-    if specs.len() > 1 && !settings.params.is_empty() {
+    if names.len() > 1 && !args.tuning.param.is_empty() {
         return Err(Failure::usage("`--param` is for one method", "name it with `--methods NAME`"));
     }
-    let methods: Vec<Candidate> =
-        specs.into_iter().map(|spec| Candidate { settings: settings.clone(), ..Candidate::new(spec) }).collect();
-    for candidate in &methods {
-        (candidate.spec.build)(&candidate.settings)?; // a wrong request fails before the work
-    }
-    Ok((methods, left_out))
+    let candidate = |name: &str| -> Result<Candidate, Failure> {
+        let (spec, settings) = table_io::method(name, &args.tuning, EmptyColumns::Keep)?;
+        (spec.build)(&settings)?; // a wrong request fails before the work
+        Ok(Candidate { spec, settings, label: name.to_owned() })
+    };
+    Ok((names.into_iter().map(candidate).collect::<Result<_, _>>()?, left_out))
 }
 
 /// What a terminal shows of a comparison.
-fn comparison(input: &str, plan: &Plan, rows: &[Row], summary: &[Summary], verbosity: &Verbosity) -> String {
+fn comparison(input: &str, plan: &Plan, rows: &[Row], summary: &[Summary], table: &str) -> String {
     let cells = rows.first().map_or(0, |r| r.cells);
     let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len().max(1) as f64;
-    let what = match &plan.hide {
-        HideBy::Mechanism { mechanism, repeats, .. } => format!("{mechanism}, {}", count(*repeats, "repeat")),
-        HideBy::Given(_) => "given cells".to_owned(),
+    let what = match (&plan.hide, rows.first().map_or("", |r| r.mechanism.as_str())) {
+        (HideBy::Given(_), _) => "given cells".to_owned(),
+        (_, "own") => format!("in the table's own patterns, {}", count(plan.repeats(), "repeat")),
+        (_, mechanism) => format!("{mechanism}, {}", count(plan.repeats(), "repeat")),
     };
     let mut out = format!("{input}: {} hidden ({:.1} %), {what}\n\n", count(cells, "known cell"), 100.0 * rate);
-    out.push_str(&summary_table(summary, verbosity));
+    out.push_str(table);
     out.push_str("\nMAE and RMSE are of numbers, each column scaled to 0..1 by its range; accuracy is of levels.\n");
-    out.push_str("Best first, by the mean of the ranks in MAE and accuracy.\n");
+    out.push_str("In the order of the mean of the ranks in MAE and accuracy.\n");
     for row in summary {
         if let Some(error) = &row.error {
-            out.push_str(&format!("{} failed: {error}\n", row.method));
+            out.push_str(&format!("{} failed: {error}\n", row.label));
         }
     }
+    out.push('\n');
     out
 }
 
@@ -112,8 +126,8 @@ fn settings_of(args: &EvaluateArgs, plan: &Plan) -> Vec<(&'static str, String)> 
     let labels: Vec<&str> = plan.methods.iter().map(|m| m.label.as_str()).collect();
     let mut settings = vec![("Methods", labels.join(", "))];
     match &plan.hide {
-        HideBy::Mechanism { mechanism, rate, repeats } => settings.extend([
-            ("Cells hidden", format!("{mechanism}, {} % asked", 100.0 * rate)),
+        HideBy::Mechanism { mechanism, within, rate, repeats } => settings.extend([
+            ("Cells hidden", format!("{mechanism}, {} % asked{}", 100.0 * rate, words_of(*within))),
             ("Repeats", repeats.to_string()),
         ]),
         HideBy::Given(_) => settings.push(("Cells hidden", "as given by `--observed`".to_owned())),
@@ -134,11 +148,20 @@ fn settings_of(args: &EvaluateArgs, plan: &Plan) -> Vec<(&'static str, String)> 
     settings
 }
 
+fn words_of(within: Option<HideIn>) -> &'static str {
+    match within {
+        None => "",
+        Some(HideIn::All) => ", in complete columns too",
+        Some(HideIn::Incomplete) => ", in incomplete columns only",
+    }
+}
+
 /// The table to score on, and the hidden cells: drawn by a mechanism, or given. And a note about that.
 fn hide_by(args: &EvaluateArgs, table: Table) -> Result<(Table, HideBy, Option<String>), Failure> {
     let Some(path) = &args.observed else {
         let repeats = args.repeats as usize;
-        return Ok((table, HideBy::Mechanism { mechanism: args.hide.mechanism, rate: args.hide.rate, repeats }, None));
+        let EvaluateArgs { mechanism, columns: within, rate, .. } = *args;
+        return Ok((table, HideBy::Mechanism { mechanism, within, rate, repeats }, None));
     };
     let shown = m3impute_io::read_observed(path)?;
     let spare = table.schema().columns().get(shown.cols());
@@ -147,18 +170,18 @@ fn hide_by(args: &EvaluateArgs, table: Table) -> Result<(Table, HideBy, Option<S
     Ok((truth, HideBy::Given(shown), aside))
 }
 
-fn summary_table(summary: &[Summary], verbosity: &Verbosity) -> String {
+fn summary_table(summary: &[Summary], recommended: Option<&str>, verbosity: &Verbosity) -> String {
     let mut grid = Grid::new(["method", "preset", "MAE", "RMSE", "accuracy", "seconds", "memory"]);
     let figure = |spread: &Option<Spread>| match spread {
         Some(Spread { mean, deviation: Some(deviation) }) => format!("{mean:.4} ± {deviation:.4}"),
         Some(Spread { mean, deviation: None }) => format!("{mean:.4}"),
         None => "-".to_owned(),
     };
-    for (at, row) in summary.iter().enumerate() {
-        let look = match (at, &row.error) {
-            (_, Some(_)) => Look::Bad,
-            (0, None) => Look::Good,
-            _ => Look::Plain,
+    for row in summary {
+        let look = match &row.error {
+            Some(_) => Look::Bad,
+            None if recommended == Some(&row.label) => Look::Good,
+            None => Look::Plain,
         };
         grid.row([
             Cell::new(row.method.clone(), look),

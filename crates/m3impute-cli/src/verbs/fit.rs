@@ -10,12 +10,12 @@ use std::time::Instant;
 
 pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
-    let spec = m3impute::method(&args.method.method)?;
-    let method = (spec.build)(&table_io::settings(&args.method.tuning, args.learn.fill.empty_columns))?;
+    let (spec, settings) = table_io::method(&args.method.method, &args.method.tuning, args.learn.fill.empty_columns)?;
+    let method = (spec.build)(&settings)?;
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
     let mut target = Target::open(Some(&args.output))?;
 
-    let document = table_io::read(&input, &args.learn.read, Some(&args.learn.fill))?;
+    let document = table_io::read(&input, &args.learn.read, Some(&args.learn.fill.columns))?;
     table_io::say_findings(verbosity, document.findings());
     table_io::empty_columns(document.table(), args.learn.fill.empty_columns)?;
 

@@ -7,26 +7,32 @@ use crate::scores;
 use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count, percent};
 use crate::uncertainty::{self, Output};
-use m3impute::{Cancel, Error, Imputation, MethodSpec, PredictiveDistributions, Run, Table};
+use m3impute::{
+    Cancel, Error, FittedImputer, Imputation, MethodSpec, PredictiveDistributions, RowSeeds, Run, Settings, Table,
+};
 use m3impute_io::{Change, Document, DocumentWriter, Input};
 use m3impute_report::{ImputeFacts, Imputed};
 use std::path::Path;
 use std::time::Instant;
 
+/// A method, and what is asked of it.
+type Asked = (&'static MethodSpec, Settings);
+
 pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let LearnArgs { fill, read, run: run_args } = &args.learn;
-    let spec = m3impute::method(&args.method.method)?;
-    let method = (spec.build)(&table_io::settings(&args.method.tuning, fill.empty_columns))?;
+    let asked = table_io::method(&args.method.method, &args.method.tuning, fill.empty_columns)?;
+    let (spec, settings) = &asked;
+    let method = (spec.build)(settings)?;
     if args.uncertainty.is_asked() && !method.has_distributions() {
-        let preset = args.method.tuning.preset.as_deref().filter(|_| spec.distributions);
+        let preset = settings.preset.as_deref().filter(|_| spec.distributions);
         let whose = preset.map_or_else(|| format!("`{}`", spec.name), |p| format!("preset `{p}` of `{}`", spec.name));
         return Err(args.uncertainty.refused(&whose, "choose one with `--method NAME`"));
     }
     let output = Output::open(&args.uncertainty, output_path(args, &input)?)?;
     let report = reports::open(args.report.as_deref())?;
 
-    let document = table_io::read(&input, read, Some(fill))?;
+    let document = table_io::read(&input, read, Some(&fill.columns))?;
     let table = document.table();
     say_missing(&input.name(), table, verbosity);
     table_io::say_findings(verbosity, document.findings());
@@ -37,24 +43,28 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     let mut run = table_io::run(run_args, &bar, cancel, verbosity)?;
     // A report shows distributions wherever there are some; the filled values are the same.
     let with_distributions = args.uncertainty.is_asked() || (report.is_some() && method.has_distributions());
-    let (mut imputation, distributions) = if with_distributions {
-        let with = method.impute_with_distributions(table, &mut run)?;
-        with.ok_or_else(|| Error::Bug("no distributions".to_owned()))?
-    } else {
-        (method.impute(table, &mut run)?, PredictiveDistributions::default())
+    let fitted = if with_distributions { method.fit_distributions(table, &mut run)? } else { None };
+    let (mut imputation, distributions) = match &fitted {
+        Some(fitted) => {
+            let predicted = fitted.predict_distributions(table, &mut run)?;
+            let (filled, distributions) = predicted.ok_or_else(|| Error::Bug("no distributions".to_owned()))?;
+            (filled.with_notes_of(fitted.as_ref()), distributions)
+        }
+        None => (method.impute(table, &mut run)?, PredictiveDistributions::default()),
     };
     bar.clear();
-    say_filled(args, spec, table, &imputation, started, verbosity);
+    say_filled(args, &asked, table, &imputation, started, verbosity);
 
     imputation.table = args.uncertainty.filled(imputation.table, &distributions);
     let page = report.as_ref().map(|_| {
-        let (how, settings) = described(args, spec, run.threads());
+        let (how, settings) = described(args, &asked, run.threads());
         let work = reports::work(&input, how, settings, document.findings(), started);
         let distributions = with_distributions.then_some(&distributions);
         ImputeFacts::gather(Imputed { table, imputation: &imputation, distributions, work }).page()
     });
     let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
-    let filled = Filled { document: &document, table: imputation.table, distributions: &distributions, drop };
+    let fitted = fitted.as_deref();
+    let filled = Filled { document: &document, table: imputation.table, distributions: &distributions, fitted, drop };
     let mut targets = filled.write(args, output, &run, verbosity)?;
     let tables = targets.len();
     if let (Some(mut report), Some(page)) = (report, page) {
@@ -93,7 +103,7 @@ fn say_missing(name: &str, table: &Table, verbosity: &Verbosity) {
 /// Prints what was filled, how, and how well as far as that is known.
 fn say_filled(
     args: &ImputeArgs,
-    spec: &MethodSpec,
+    (spec, settings): &Asked,
     table: &Table,
     imputation: &Imputation,
     started: Instant,
@@ -104,7 +114,7 @@ fn say_filled(
         "filled {} with `{}` (preset `{}`, seed {}) in {:.1} s",
         count(filled, "cell"),
         spec.name,
-        reports::preset(spec, &args.method.tuning),
+        reports::preset(spec, settings),
         args.learn.run.seed,
         started.elapsed().as_secs_f64()
     ));
@@ -114,10 +124,10 @@ fn say_filled(
 }
 
 /// How cells were filled, for the report: a line, and the settings.
-fn described(args: &ImputeArgs, spec: &MethodSpec, threads: usize) -> (String, Vec<(&'static str, String)>) {
-    let (tuning, run) = (&args.method.tuning, &args.learn.run);
-    let how = format!("Imputed by {}, preset {}, seed {}", spec.name, reports::preset(spec, tuning), run.seed);
-    let mut settings = reports::method_settings(spec, tuning);
+fn described(args: &ImputeArgs, (spec, asked): &Asked, threads: usize) -> (String, Vec<(&'static str, String)>) {
+    let run = &args.learn.run;
+    let how = format!("Imputed by {}, preset {}, seed {}", spec.name, reports::preset(spec, asked), run.seed);
+    let mut settings = reports::method_settings(spec, asked);
     settings.push(("Less suited to", spec.avoid.to_owned()));
     settings.extend(reports::run_settings(run, threads));
     (how, settings)
@@ -128,6 +138,8 @@ struct Filled<'a> {
     document: &'a Document,
     table: Table,
     distributions: &'a PredictiveDistributions,
+    /// The model that draws, where there is one.
+    fitted: Option<&'a dyn FittedImputer>,
     /// Columns that are left out.
     drop: Vec<String>,
 }
@@ -142,11 +154,11 @@ impl Filled<'_> {
         run: &Run,
         verbosity: &Verbosity,
     ) -> Result<Vec<Target>, Failure> {
-        let Filled { document, table, distributions, drop } = self;
+        let Filled { document, table, distributions, fitted, drop } = self;
         match output {
             Output::Draws(draws) => draws.fill(&args.to, document.format(), &drop, |writers| {
-                let draw = |number| distributions.draw(&table, &mut run.rng("draw", number));
-                uncertainty::write_draws(writers, document, draw)
+                let fitted = fitted.ok_or_else(|| Error::Bug("no model to draw from".to_owned()))?;
+                uncertainty::write_draws(writers, document, fitted, &mut RowSeeds::default(), run)
             }),
             Output::Table(mut target) => {
                 let mut extras = args.uncertainty.columns(document.table(), &table, distributions, false);

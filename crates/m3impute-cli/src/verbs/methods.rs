@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 pub fn methods(args: &MethodsArgs, verbosity: &Verbosity) -> Outcome {
     let chosen: Vec<&MethodSpec> = match &args.name {
-        Some(name) => vec![m3impute::method(name)?],
+        Some(name) => vec![m3impute::method_and_preset(name, None)?.0],
         None => METHODS.to_vec(),
     };
     if args.json {

@@ -5,7 +5,9 @@ use crate::failure::{Failure, Outcome};
 use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count};
 use crate::uncertainty::{self, Output};
-use m3impute::{Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, PredictiveDistributions, Run, Table};
+use m3impute::{
+    Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Table,
+};
 use m3impute_io::{Change, ChunkReader, Document, DocumentWriter, ReadOptions, Reading};
 use serde::Deserialize;
 use std::path::Path;
@@ -42,9 +44,9 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
     let mut work = Work { fitted: fitted.as_ref(), rows: 0, fallbacks: Vec::new() };
     let targets = match output {
         Output::Draws(draws) => draws.fill(&args.to, input_format, &[], |writers| {
-            work.each(&mut chunks, &mut run, true, |document, filled, distributions, run| {
-                let draw = |number| distributions.draw_rows(document.table(), &filled, run, number);
-                uncertainty::write_draws(writers, document, draw)
+            let mut seeds = RowSeeds::default();
+            work.each(&mut chunks, &mut run, false, |document, _, _, run| {
+                uncertainty::write_draws(writers, document, fitted.as_ref(), &mut seeds, run)
             })
         })?,
         Output::Table(mut target) => {

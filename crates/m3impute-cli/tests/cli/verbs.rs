@@ -122,6 +122,55 @@ fn evaluate_ranks_methods_on_the_same_hidden_cells() {
     assert!(first["mae"]["mean"].as_f64().unwrap() < json["summary"][1]["mae"]["mean"].as_f64().unwrap());
     let table = folder.run(&arguments[..arguments.len() - 1]).done().out;
     assert!(table.contains("MAE") && table.contains("knn") && table.contains("accuracy"), "{table}");
+    assert_eq!((&json["recommended"], &json["comparisons"][0]["one"]), (&"knn".into(), &"knn".into()));
+    let advice = json["advice"].as_array().unwrap().iter().map(|line| line.as_str().unwrap());
+    advice.for_each(|line| assert!(table.contains(line), "{line}\n{table}"));
+}
+
+#[test]
+fn evaluate_never_hides_identifiers_nor_complete_columns_unless_asked() {
+    // A key without holes, an identifier with some, two complete columns, and one to fill.
+    let row = |i: usize| {
+        let email = if i.is_multiple_of(9) { String::new() } else { format!("user{i}@mail.example") };
+        let income = if i.is_multiple_of(5) { String::new() } else { (1000 + 30 * (i % 40) + i % 7).to_string() };
+        format!("{},{email},{},{},{income}\n", 1000 + i, ["Rome", "Oslo"][i % 2], 20 + i % 40)
+    };
+    let rows: String = (0..60).map(row).collect();
+    let folder = Folder::with("in.csv", format!("id,email,city,age,income\n{rows}"));
+    let scored = |more: &[&str]| {
+        let arguments = ["evaluate", "in.csv", "--methods", "median", "--repeats", "1", "--json"];
+        let json: serde_json::Value =
+            serde_json::from_str(&folder.run(&[&arguments, more].concat()).done().out).unwrap();
+        json["rows"][0]["columns"].as_array().unwrap().iter().map(|c| c["column"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(scored(&[]), ["income"]);
+    assert_eq!(scored(&["--columns", "all"]), ["city", "age", "income"]);
+    assert_eq!(scored(&["--mechanism", "mcar"]), ["city", "age", "income"]);
+}
+
+#[test]
+fn evaluate_hides_cells_as_the_table_misses_them() {
+    let folder = Folder::with("penguins.csv", penguins());
+    let scored = |more: &[&str]| {
+        let arguments = ["evaluate", "penguins.csv", "--methods", "median", "--repeats", "1", "--json"];
+        let json: serde_json::Value =
+            serde_json::from_str(&folder.run(&[&arguments, more].concat()).done().out).unwrap();
+        let row = json["rows"][0].clone();
+        let columns = row["columns"].as_array().unwrap().iter().map(|c| c["column"].as_str().unwrap().to_owned());
+        (row["mechanism"].as_str().unwrap().to_owned(), columns.collect::<Vec<_>>())
+    };
+    let (mechanism, columns) = scored(&[]);
+    assert_eq!(mechanism, "own");
+    assert_eq!(columns, ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g", "sex"]);
+    assert_eq!(scored(&["--only", "species,sex"]).1, ["species", "sex"]);
+    assert_eq!(scored(&["--columns", "all"]).1.len(), 8);
+    assert_eq!(scored(&["--mechanism", "mcar"]).1.len(), 8);
+    assert_eq!(scored(&["--mechanism", "mcar", "--columns", "incomplete"]).1.len(), 5);
+
+    let complete = Folder::with("in.csv", "a,b\n1,2\n2,4\n3,6\n4,8\n5,10\n6,12\n7,14\n8,16\n");
+    let ran = complete.run(&["evaluate", "in.csv", "--methods", "mean", "--repeats", "2"]).done();
+    assert_eq!(ran.err.matches("no column to fill has a missing cell").count(), 1, "{}", ran.err);
+    assert!(ran.out.contains(", mcar, 2 repeats"), "{}", ran.out);
 }
 
 #[test]

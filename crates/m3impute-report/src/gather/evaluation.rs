@@ -3,7 +3,7 @@
 use crate::advice::advice;
 use crate::facts::{ColumnCompared, Compared, EvaluateFacts, Event, Repeats, Work};
 use m3impute_core::Table;
-use m3impute_eval::{Row, Spread, Summary};
+use m3impute_eval::{Row, Spread, Summary, recommend};
 use std::collections::HashMap;
 
 /// Columns that are listed.
@@ -18,8 +18,6 @@ pub struct Evaluated<'a> {
     pub rows: &'a [Row],
     /// Their summary, best method first.
     pub summary: &'a [Summary],
-    /// How cells were hidden, in words.
-    pub mechanism: String,
     /// The run; the notes of the methods are added to its events.
     pub work: Work,
 }
@@ -27,10 +25,11 @@ pub struct Evaluated<'a> {
 impl EvaluateFacts {
     /// Counts what a report shows.
     pub fn gather(evaluated: Evaluated<'_>) -> EvaluateFacts {
-        let Evaluated { truth, rows, summary, mechanism, mut work } = evaluated;
+        let Evaluated { truth, rows, summary, mut work } = evaluated;
         let methods: Vec<Compared> = summary.iter().map(|s| compared(s, rows)).collect();
         let (by_column, scored_columns) = columns(truth, rows, summary);
         work.events.extend(events(rows));
+        let recommended = recommend(rows, summary);
         let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len().max(1) as f64;
         EvaluateFacts {
             work,
@@ -38,13 +37,23 @@ impl EvaluateFacts {
             columns: truth.cols(),
             cells: rows.first().map_or(0, |r| r.cells),
             rate,
-            advice: advice(&methods, &format!("{mechanism}, {:.0} % of the known cells", 100.0 * rate)),
-            mechanism,
+            advice: advice(&recommended, summary, rows),
+            recommended: recommended.method,
+            mechanism: rows.first().map(|r| hidden_by(&r.mechanism)).unwrap_or_default(),
             repeats: rows.iter().map(|r| r.repeat).max().unwrap_or_default(),
             methods,
             by_column,
             scored_columns,
         }
+    }
+}
+
+/// How cells were hidden, in words.
+fn hidden_by(mechanism: &str) -> String {
+    match mechanism {
+        "own" => "in the table’s own patterns".to_owned(),
+        "given" => "given cells".to_owned(),
+        other => other.to_owned(),
     }
 }
 
@@ -110,15 +119,17 @@ fn range(truth: &Table, col: usize) -> f64 {
 /// The notes of the methods: the same note in several repeats, or of several methods, is listed once.
 fn events(rows: &[Row]) -> Vec<Event> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (row, note) in rows.iter().flat_map(|r| r.notes.iter().map(move |note| (r, note))) {
+    let hidden = rows.iter().flat_map(|r| r.hidden_notes.iter().map(|note| ("hidden cells", note)));
+    let of_methods = rows.iter().flat_map(|r| r.notes.iter().map(|note| (r.label.as_str(), note)));
+    for (place, note) in hidden.chain(of_methods) {
         match notes.iter_mut().find(|(same, _)| same == note) {
-            Some((_, labels)) if labels.contains(&row.label.as_str()) => {}
-            Some((_, labels)) => labels.push(&row.label),
-            None => notes.push((note, vec![&row.label])),
+            Some((_, places)) if places.contains(&place) => {}
+            Some((_, places)) => places.push(place),
+            None => notes.push((note, vec![place])),
         }
     }
     let mut all: Vec<Event> =
-        notes.into_iter().map(|(note, labels)| Event { place: labels.join(", "), what: note.to_owned() }).collect();
+        notes.into_iter().map(|(note, places)| Event { place: places.join(", "), what: note.to_owned() }).collect();
     for row in rows {
         if let Some(error) = &row.error {
             all.push(Event { place: row.label.clone(), what: format!("failed in repeat {}: {error}", row.repeat) });
@@ -145,6 +156,7 @@ mod tests {
             repeat,
             seed: 0,
             cells: 5,
+            mechanism: "mcar".to_owned(),
             rate: 0.3,
             mae: Some(mae),
             rmse: Some(mae),
@@ -153,6 +165,7 @@ mod tests {
             peak_bytes: None,
             fallbacks: 0,
             columns: vec![EvaluatedColumn { column: "x".to_owned(), score }],
+            hidden_notes: vec!["a hidden note".to_owned()],
             notes: vec!["a note".to_owned()],
             error: None,
         }
@@ -164,18 +177,14 @@ mod tests {
         let truth = Table::new(schema, vec![Column::from_numbers(vec![0.0, 50.0, 200.0])]).unwrap();
         let rows = [row("good", 1, 0.1), row("bad", 1, 0.4), row("good", 2, 0.2), row("bad", 2, 0.4)];
         let summary = summarise(&rows);
-        let facts = EvaluateFacts::gather(Evaluated {
-            truth: &truth,
-            rows: &rows,
-            summary: &summary,
-            mechanism: "mcar".to_owned(),
-            work: Work::default(),
-        });
+        let facts =
+            EvaluateFacts::gather(Evaluated { truth: &truth, rows: &rows, summary: &summary, work: Work::default() });
         let column = &facts.by_column[0];
         assert_eq!((column.cells, column.errors[1]), (10, Some(80.0)));
         assert!((column.errors[0].unwrap() - 30.0).abs() < 1e-9);
         assert_eq!(facts.methods[0].mae.as_ref().unwrap().each, [0.1, 0.2]);
         let event = &facts.work.events[..];
-        assert_eq!(event, [Event { place: "good, bad".to_owned(), what: "a note".to_owned() }]);
+        let noted = |place: &str, what: &str| Event { place: place.to_owned(), what: what.to_owned() };
+        assert_eq!(event, [noted("hidden cells", "a hidden note"), noted("good, bad", "a note")]);
     }
 }

@@ -57,9 +57,7 @@ impl EvaluateFacts {
         let rows: Html = self
             .methods
             .iter()
-            .enumerate()
-            .map(|(at, m)| {
-                let first = at == 0 && m.error.is_none();
+            .map(|m| {
                 let mut row = html!(
                     "<th scope=\"row\" class=\"word\">{}</th><td>{}</td>",
                     short(&m.label, NAME),
@@ -75,12 +73,12 @@ impl EvaluateFacts {
                 let memory = m.peak_bytes.map_or_else(|| "–".to_owned(), bytes);
                 let by = m.peak_bytes.map_or_else(String::new, |b| b.to_string());
                 row += html!("<td class=\"n\" data-by=\"{}\">{}</td>", by, memory);
-                let class = if first { "first" } else { "" };
+                let class = if self.recommended.as_ref() == Some(&m.label) { "first" } else { "" };
                 html!("<tr class=\"{}\">{}</tr>\n", class, row)
             })
             .collect();
         let table = html!(
-            "<table class=\"sortable\"><caption>Best first, by the mean of the ranks in both measures.</caption>\
+            "<table class=\"sortable\"><caption>In the order of the mean of the ranks in both measures; the recommended method stands out.</caption>\
              <thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody></table>",
             heads,
             rows

@@ -4,7 +4,7 @@ use crate::subject::{SEED, build, check_same, check_untouched, ensure, fit, run,
 use crate::tables::{self, ROWS, columns_of};
 use m3impute_core::distributions::{ColumnDistributions, Distributions};
 use m3impute_core::{
-    Column, FittedImputer, Imputation, MethodSpec, Point, PredictiveDistributions, Schema, Settings, Table,
+    Column, FittedImputer, Imputation, MethodSpec, Point, PredictiveDistributions, RowSeeds, Schema, Settings, Table,
 };
 
 /// The row of the registry, the method and its model agree on whether there are distributions.
@@ -90,26 +90,24 @@ pub fn shares_add_up_to_one(spec: &'static MethodSpec) {
 
 /// A draw is repeated by its seed and number, and another number gives another.
 pub fn draws_are_repeated_by_their_seed_and_number(spec: &'static MethodSpec) {
-    let Some((_, rows, imputation, distributions)) = with_distributions(spec, 78) else { return };
-    let draw = |number: u64| distributions.draw(&imputation.table, &mut run(SEED, 1).rng("draw", number));
-    let by_rows = |number: u64| distributions.draw_rows(&rows, &imputation.table, &run(SEED, 1), number);
-    for draws in [[draw(1), draw(1), draw(2)], [by_rows(1), by_rows(1), by_rows(2)]] {
-        check_same(spec, &draws[0], &draws[1], "in a draw of the same number");
-        ensure!(draws[0] != draws[2], spec, "draws of different numbers are the same");
-        check_untouched(spec, &rows, &draws[2]);
-        check_kinds(spec, &draws[2], "a draw");
-    }
+    let Some((fitted, rows, _, _)) = with_distributions(spec, 78) else { return };
+    let draw = |number: u64| drawn(spec, fitted.as_ref(), &rows, number);
+    let draws = [draw(1), draw(1), draw(2)];
+    check_same(spec, &draws[0], &draws[1], "in a draw of the same number");
+    ensure!(draws[0] != draws[2], spec, "draws of different numbers are the same");
+    check_untouched(spec, &rows, &draws[2]);
+    check_kinds(spec, &draws[2], "a draw");
 }
 
 /// Order and batch of rows change neither distributions nor draws.
 pub fn distributions_of_rows_are_independent(spec: &'static MethodSpec) {
-    let Some((fitted, rows, imputation, distributions)) = with_distributions(spec, 80) else { return };
-    let all = distributions.draw_rows(&rows, &imputation.table, &run(SEED, 1), 3);
+    let Some((fitted, rows, _, distributions)) = with_distributions(spec, 80) else { return };
+    let all = drawn(spec, fitted.as_ref(), &rows, 3);
     let turned: Vec<usize> = (0..rows.rows()).rev().collect();
     for batch in [&turned[..], &turned[4..5], &turned[7..14]] {
         let some = rows.select_rows(batch);
-        let (imputation, of_some) = predicted(spec, fitted.as_ref(), &some);
-        let drawn = of_some.draw_rows(&some, &imputation.table, &run(SEED, 1), 3);
+        let (_, of_some) = predicted(spec, fitted.as_ref(), &some);
+        let drawn = drawn(spec, fitted.as_ref(), &some, 3);
         let situation = format!("drawn in a batch of {}", batch.len());
         check_same(spec, &all.select_rows(batch), &drawn, &situation);
         for (one, two) in distributions.columns.iter().zip(&of_some.columns) {
@@ -141,10 +139,7 @@ pub fn only_missing_cells_have_distributions(spec: &'static MethodSpec) {
     let cells = |c: &ColumnDistributions| (c.rows.clone(), c.of.len());
     let colour = distributions.columns.iter().find(|c| c.column == 3).map(cells);
     ensure!(colour == Some((vec![2, 4], 2)), spec, "the missing cells of rows 3 and 5 are taken for {colour:?}");
-    for table in [
-        distributions.fill(&imputation.table, Point::Mode),
-        distributions.draw(&imputation.table, &mut run(1, 1).rng("", 0)),
-    ] {
+    for table in [distributions.fill(&imputation.table, Point::Mode), drawn(spec, fitted.as_ref(), &rows, 1)] {
         check_untouched(spec, &rows, &table);
         for i in [2, 4] {
             let level = &table.schema().columns()[3].levels[table.number(i, 3) as usize];
@@ -163,6 +158,13 @@ fn with_distributions(
     (0..rows.cols()).for_each(|j| rows.hide(11, j));
     let (imputation, distributions) = predicted(spec, fitted.as_ref(), &rows);
     Some((fitted, rows, imputation, distributions))
+}
+
+fn drawn(spec: &'static MethodSpec, fitted: &dyn FittedImputer, rows: &Table, number: u64) -> Table {
+    let seeds = RowSeeds::default().of(rows);
+    let drawn = fitted.draw(rows, &seeds, number, &run(SEED, 1));
+    let drawn = drawn.unwrap_or_else(|e| panic!("method `{}`: cannot draw: {e}", spec.name));
+    drawn.unwrap_or_else(|| panic!("method `{}`: has no draws", spec.name)).table
 }
 
 fn predicted(
