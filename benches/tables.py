@@ -12,6 +12,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 PROGRAM = ROOT / "target" / "release" / "m3impute"
 MISSING = {"", "NA"}
+# The tables of the benchmark folder, those with the fewest cells first.
+ALL = ["iris", "yacht", "sonar", "diabetes", "housing", "breast", "credit", "blood", "energy", "concrete", "ionosphere",
+       "raisin", "cmc", "yeast", "wine", "german", "obesity", "wine-white", "power", "kin8nm", "bike", "naval", "protein"]
 
 
 def load(name, mask, data=SHARED):

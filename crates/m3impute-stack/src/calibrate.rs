@@ -3,6 +3,7 @@
 
 use crate::balance::{Moments, balancing_weights};
 use crate::predictions::log_loss;
+use crate::select::is_in;
 use m3impute_core::distributions::{QUANTILE_LEVELS, around_median};
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,8 @@ pub struct HeldOut<'a> {
     pub truth: &'a [f32],
     /// How many cells the row of each shows.
     pub shown: &'a [u32],
+    /// Which row of the table each is in.
+    pub rows: &'a [u32],
 }
 
 impl HeldOut<'_> {
@@ -303,8 +306,8 @@ impl Calibration {
         Calibration::Conformal { quantiles, least }
     }
 
-    /// The share of held-out cells in the interval, each half of them with the calibration of the other half; none where
-    /// there are too few.
+    /// The share of held-out cells in the interval, those in each half of the rows with the calibration of the other half;
+    /// none where there are too few.
     pub fn coverage(held: HeldOut, prior: &[f32], pooled: &Pooled) -> Option<f64> {
         let (response, n) = (held.response, held.truth.len());
         let is_ordered = response.is_number();
@@ -312,19 +315,18 @@ impl Calibration {
             return None;
         }
         let width = response.width();
-        let half = |parity: usize| {
-            let kept = || (0..n).filter(move |i| i % 2 == parity);
-            let predicted: Vec<f32> =
-                kept().flat_map(|i| held.predicted[i * width..(i + 1) * width].iter().copied()).collect();
-            let truth: Vec<f32> = kept().map(|i| held.truth[i]).collect();
-            (predicted, truth, kept().map(|i| held.shown[i]).collect::<Vec<u32>>())
-        };
         let mut covered = 0;
-        for parity in 0..2 {
-            let (predicted, truth, shown) = half(1 - parity);
-            let others = HeldOut { response, predicted: &predicted, truth: &truth, shown: &shown };
+        for half in [false, true] {
+            let is_measured = |i: &usize| is_in(held.rows[*i], 0) == half;
+            let others: Vec<usize> = (0..n).filter(|i| !is_measured(i)).collect();
+            let of = |cells: &[f32], width: usize| -> Vec<f32> {
+                others.iter().flat_map(|&i| &cells[i * width..(i + 1) * width]).copied().collect()
+            };
+            let (predicted, truth) = (of(held.predicted, width), of(held.truth, 1));
+            let [shown, rows] = [held.shown, held.rows].map(|x| others.iter().map(|&i| x[i]).collect::<Vec<u32>>());
+            let others = HeldOut { response, predicted: &predicted, truth: &truth, shown: &shown, rows: &rows };
             let calibration = Calibration::of(others, prior, pooled);
-            for i in (0..n).filter(|i| i % 2 == parity) {
+            for i in (0..n).filter(is_measured) {
                 let (predicted, truth) = (&held.predicted[i * width..(i + 1) * width], held.truth[i]);
                 covered += usize::from(match &calibration {
                     Calibration::Conformal { .. } => {
@@ -422,8 +424,19 @@ fn central(response: &Response, shares: &[f32], truth: f32) -> Central {
 mod tests {
     use super::*;
 
+    /// Each cell is in a row of its own.
+    static ROWS: [u32; 400] = {
+        let mut rows = [0; 400];
+        let mut i = 0;
+        while i < 400 {
+            rows[i] = i as u32;
+            i += 1;
+        }
+        rows
+    };
+
     fn held<'a>(response: &'a Response, predicted: &'a [f32], truth: &'a [f32]) -> HeldOut<'a> {
-        HeldOut { response, predicted, truth, shown: &[3; 400] }
+        HeldOut { response, predicted, truth, shown: &[3; 400], rows: &ROWS }
     }
 
     #[test]
@@ -444,7 +457,8 @@ mod tests {
         let size = |i: usize| if shown[i] == 1 { 0.3 } else { 0.1 };
         let truth: Vec<f32> = (0..400).map(|i| 0.5 + size(i) * ((i % 200) as f32 - 99.5) / 100.0).collect();
         let predicted = [0.5, 0.1].repeat(400);
-        let held = HeldOut { response: &Response::Number, predicted: &predicted, truth: &truth, shown: &shown };
+        let shown = &shown[..];
+        let held = HeldOut { shown, ..held(&Response::Number, &predicted, &truth) };
         let pooled = Pooled::of(&[held]);
         let scale = &pooled.scale;
         assert!(scale.is_sound() && scale.fewest() == 1, "{scale:?}");

@@ -123,6 +123,7 @@ pub fn fit(
     let of_column = |folds: &[Fold], f: usize| OutOfFold {
         truth: folds.iter().flat_map(|fold| fold.truth(f)).collect(),
         shown: folds.iter().flat_map(|fold| fold.shown(f)).collect(),
+        rows: folds.iter().flat_map(|fold| fold.held_rows(f).map(|i| fold.rows[i])).collect(),
         predictions: Vec::new(),
     };
     let of_columns = |folds: &[Fold]| (0..grid.m).map(|f| of_column(folds, f)).collect();

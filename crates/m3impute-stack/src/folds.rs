@@ -16,19 +16,21 @@ pub struct Fold {
     pub grid: Grid,
     /// Which cells are held out, `[n, m]`; empty where none are.
     pub held: Vec<bool>,
+    /// Which row of the whole table each row is.
+    pub rows: Vec<u32>,
 }
 
 impl Fold {
     /// All observed cells of a table.
     pub fn all(grid: Grid) -> Fold {
-        Fold { grid, held: Vec::new() }
+        Fold { rows: (0..grid.n as u32).collect(), grid, held: Vec::new() }
     }
 
     /// A sample of at most `most` of its rows.
     pub fn sample(&self, most: usize, run: &Run, index: u64) -> Fold {
         let rows = sample_rows(self.grid.n, most, &mut run.rng("rows of column members", index));
         let held = if self.held.is_empty() { Vec::new() } else { select_rows(&self.held, &rows, self.grid.m) };
-        Fold { grid: self.grid.select(&rows), held }
+        Fold { grid: self.grid.select(&rows), held, rows: self.rows_of(&rows) }
     }
 
     /// Its rows with several held-out cells, a few times, each time with some of these cells shown again, any number from
@@ -39,7 +41,8 @@ impl Fold {
         let held_of = |i: &u32| self.held[*i as usize * m..(*i as usize + 1) * m].iter().filter(|held| **held).count();
         let rows: Vec<u32> = (0..n as u32).filter(|i| held_of(i) > 1).collect();
         let rows = rows.repeat(TIMES_SHOWN_AGAIN);
-        let mut fold = Fold { grid: self.grid.select(&rows), held: select_rows(&self.held, &rows, m) };
+        let held = select_rows(&self.held, &rows, m);
+        let mut fold = Fold { grid: self.grid.select(&rows), held, rows: self.rows_of(&rows) };
         for i in 0..rows.len() {
             let mut held: Vec<usize> = (i * m..(i + 1) * m).filter(|&at| fold.held[at]).collect();
             // The position of a cell in a random order of the row's missing cells is uniform.
@@ -48,6 +51,11 @@ impl Fold {
             held[..shown].iter().for_each(|&at| (fold.held[at], fold.grid.observed[at]) = (false, true));
         }
         fold
+    }
+
+    /// Which rows of the whole table some of its rows are.
+    fn rows_of(&self, rows: &[u32]) -> Vec<u32> {
+        rows.iter().map(|&i| self.rows[i as usize]).collect()
     }
 
     /// The held-out values of a column, row by row.
@@ -72,7 +80,7 @@ pub fn folds(grid: &Grid, count: usize, run: &Run) -> Vec<Fold> {
     let held = heldout::folds(&grid.observed, grid.m, count, HELD_OUT, &mut run.rng("held out", 0));
     let without = |held: Vec<bool>| {
         let observed = grid.observed.iter().zip(&held).map(|(o, h)| *o && !h).collect();
-        Fold { grid: Grid { observed, ..grid.clone() }, held }
+        Fold { held, ..Fold::all(Grid { observed, ..grid.clone() }) }
     };
     held.into_iter().map(without).collect()
 }

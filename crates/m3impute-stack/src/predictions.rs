@@ -114,11 +114,20 @@ pub struct OutOfFold {
     pub truth: Vec<f32>,
     /// How many cells the row of each shows.
     pub shown: Vec<u32>,
+    /// Which row of the table each is in. Several folds may hold out the same cell.
+    pub rows: Vec<u32>,
     /// The predictions of each candidate; empty where it has none.
     pub predictions: Vec<Vec<f32>>,
 }
 
 impl OutOfFold {
+    /// Cells that are each in a row of their own.
+    #[cfg(test)]
+    pub fn in_separate_rows(truth: Vec<f32>, predictions: Vec<Vec<f32>>) -> OutOfFold {
+        let cells = truth.len();
+        OutOfFold { truth, shown: vec![1; cells], rows: (0..cells as u32).collect(), predictions }
+    }
+
     /// The mean error of one candidate.
     pub fn error(&self, response: &Response, candidate: usize) -> Option<f64> {
         self.mean_of(response, candidate, Response::error)
@@ -153,7 +162,7 @@ impl OutOfFold {
 
     /// The cells with these predictions.
     pub fn held_out<'a>(&'a self, response: &'a Response, predicted: &'a [f32]) -> HeldOut<'a> {
-        HeldOut { response, predicted, truth: &self.truth, shown: &self.shown }
+        HeldOut { response, predicted, truth: &self.truth, shown: &self.shown, rows: &self.rows }
     }
 
     /// The predictions for some cells by the candidates that have weight and predicted every cell.
@@ -163,15 +172,20 @@ impl OutOfFold {
         weighted.map(|(predicted, &weight)| (weight, &predicted[places.clone()])).collect()
     }
 
-    /// The same for some of the cells.
-    pub fn cells(&self, response: &Response, keep: impl Fn(usize) -> bool) -> OutOfFold {
-        let of = |cells: &[f32], width: usize| {
-            let kept = cells.chunks_exact(width).enumerate().filter(|(i, _)| keep(*i));
-            kept.flat_map(|(_, cell)| cell.iter().copied()).collect()
+    /// The same for the cells in some of the rows.
+    pub fn in_rows(&self, response: &Response, keep: impl Fn(u32) -> bool) -> OutOfFold {
+        let kept: Vec<usize> = (0..self.truth.len()).filter(|&i| keep(self.rows[i])).collect();
+        let width = response.width();
+        let cells = |predicted: &Vec<f32>| match predicted.is_empty() {
+            true => Vec::new(),
+            false => kept.iter().flat_map(|&i| &predicted[i * width..(i + 1) * width]).copied().collect(),
         };
-        let shown = self.shown.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, shown)| *shown).collect();
-        let predictions = self.predictions.iter().map(|p| of(p, response.width())).collect();
-        OutOfFold { truth: of(&self.truth, 1), shown, predictions }
+        OutOfFold {
+            truth: kept.iter().map(|&i| self.truth[i]).collect(),
+            shown: kept.iter().map(|&i| self.shown[i]).collect(),
+            rows: kept.iter().map(|&i| self.rows[i]).collect(),
+            predictions: self.predictions.iter().map(cells).collect(),
+        }
     }
 
     /// The candidates that predicted every cell.
@@ -221,7 +235,7 @@ mod tests {
     #[test]
     fn weights_are_rescaled_where_a_candidate_has_no_prediction() {
         let predictions = vec![vec![0.4, 0.1, 0.6, 0.1], vec![0.9, 0.1], Vec::new()];
-        let cells = OutOfFold { truth: vec![0.5; 2], predictions, ..OutOfFold::default() };
+        let cells = OutOfFold::in_separate_rows(vec![0.5; 2], predictions);
         assert_eq!(cells.ensemble(&Response::Number, Aggregation::Mean, &[0.5, 0.25, 0.25]), [0.4, 0.1, 0.6, 0.1]);
     }
 

@@ -75,7 +75,7 @@ mod tests {
         let truth: Vec<f32> = (0..n).map(|i| if i % 3 == 0 { size(i) } else { -size(i) }).collect();
         let knowing: Vec<f32> = (0..n).flat_map(|i| [0.0, size(i)]).collect();
         let constant = [0.0, 0.1].repeat(n);
-        let cells = OutOfFold { truth, predictions: vec![knowing, constant.clone()], ..OutOfFold::default() };
+        let cells = OutOfFold::in_separate_rows(truth, vec![knowing, constant.clone()]);
         let weights = spread_weights(&cells, &[0.2, 0.8], &constant);
         assert!(weights[0] > 0.75 && (weights.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{weights:?}");
         // One without weight is not asked.

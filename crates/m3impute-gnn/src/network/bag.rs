@@ -86,18 +86,29 @@ pub type Predicted = [Vec<f32>; 2];
 /// A network in training, with the best state so far.
 struct TrainingRun<'a> {
     trainer: Trainer<'a>,
-    /// The held-out cells that decide about early stopping, `[n, m]`.
+    /// The held-out cells that take part in deciding about early stopping, `[n, m]`.
     validation: Vec<bool>,
-    /// The smallest validation error, and the weights then.
+    /// The last evaluation.
+    latest: Option<Evaluation>,
+    /// The smallest validation error of the other folds, and the weights then.
     best: (f64, Params),
     /// The step of the best state.
     at: usize,
-    done: bool,
+}
+
+/// A state of a network in training.
+struct Evaluation {
+    /// Its error on the held-out cells of its fold; none where there are none.
+    error: Option<f64>,
+    params: Params,
 }
 
 /// Trains a network on each fold, a table and which of its cells are held out, until the error on those no longer
 /// falls, or no more is left of the time limit than `reserve` and what predicting the table will take. There are no
 /// networks where the time is too short for that.
+///
+/// When a network stops is decided by the held-out cells of the other folds: its own ones are to tell how good it is,
+/// and the errors of several folds together vary less than those of one.
 ///
 /// # Errors
 /// When the run is cancelled, or a loss is not finite.
@@ -125,13 +136,14 @@ pub fn train(
         // Some rows of a large table are enough for early stopping.
         let stride = (grid.observed.len() / VALIDATION_CELLS).max(1);
         let validation = held.iter().enumerate().map(|(at, h)| *h && (at / m) % stride == 0).collect();
-        runs.push(TrainingRun { trainer, validation, best, at: 0, done: false });
+        runs.push(TrainingRun { trainer, validation, latest: None, best, at: 0 });
     }
     let mut notes = Vec::new();
     let every = (training.steps / 24).max(10);
     let mut step = 0;
     let mut pace = Pace::new(folds, training.rows, reserve);
-    while step < training.steps && runs.iter().any(|p| !p.done) {
+    let patience = (training.steps / 3).max(100);
+    while step < training.steps && runs.iter().any(|one| step - one.at <= patience) {
         run.check()?;
         if run.is_down_to(pace.kept()) {
             notes.push(format!("time limit reached at step {step} of {}", training.steps));
@@ -145,18 +157,15 @@ pub fn train(
         let advanced: Result<Vec<()>> = shared.install(|| {
             runs.par_iter_mut()
                 .enumerate()
-                .filter(|(_, p)| !p.done)
                 .map(|(k, one)| alone(|| one.advance(k, step..to, evaluate.then_some(columns), pace.kept(), shared)))
                 .collect()
         });
         advanced?;
-        pace.took((to - step) * runs.iter().filter(|p| !p.done).count());
+        pace.took((to - step) * runs.len());
         step = to;
-        for one in runs.iter_mut().filter(|p| evaluate && !p.done) {
-            one.done = step - one.at > (training.steps / 3).max(100);
-        }
         if evaluate {
-            let error = runs.iter().map(|p| p.best.0).sum::<f64>() / runs.len() as f64;
+            keep_best(&mut runs, step);
+            let error = runs.iter().map(|one| one.best.0).sum::<f64>() / runs.len() as f64;
             run.report("training", step as u64, training.steps as u64, format!("held-out error {error:.4}"));
         }
     }
@@ -172,6 +181,29 @@ pub fn train(
         })
         .collect();
     Ok((nets, notes))
+}
+
+/// Keeps the latest state of each network whose other folds have their smallest error so far.
+fn keep_best(runs: &mut [TrainingRun<'_>], step: usize) {
+    // Where the time limit stopped one of the evaluations, errors could not be compared.
+    let latest: Option<Vec<Evaluation>> = runs.iter_mut().map(|one| one.latest.take()).collect();
+    let Some(latest) = latest else { return };
+    let errors: Vec<Option<f64>> = latest.iter().map(|of| of.error).collect();
+    for (k, (one, Evaluation { params, .. })) in runs.iter_mut().zip(latest).enumerate() {
+        let error = error_of_others(&errors, k);
+        // Without held-out cells, the latest state is the best.
+        if error.is_none_or(|error| error < one.best.0) {
+            one.best = (error.unwrap_or(0.0), params);
+            one.at = step;
+        }
+    }
+}
+
+/// The mean error of the other folds; that of fold `k` where it is the only one with an error.
+fn error_of_others(errors: &[Option<f64>], k: usize) -> Option<f64> {
+    let others: Vec<f64> =
+        errors.iter().enumerate().filter(|(other, _)| *other != k).filter_map(|(_, error)| *error).collect();
+    if others.is_empty() { errors[k] } else { Some(others.iter().sum::<f64>() / others.len() as f64) }
 }
 
 /// How fast training goes, and so how much of a limited time predicting will take.
@@ -223,7 +255,6 @@ impl TrainingRun<'_> {
         kept: Option<Duration>,
         run: &Run,
     ) -> Result<()> {
-        let last = steps.end;
         for (done, step) in steps.enumerate() {
             run.check()?;
             // The first step is taken: it is measured.
@@ -260,12 +291,8 @@ impl TrainingRun<'_> {
                 }
             }
         }
-        let error = if count == 0 { 0.0 } else { error / f64::from(count) };
-        // Without validation cells, the latest state is the best.
-        if error < self.best.0 || count == 0 {
-            self.best = (error, params);
-            self.at = last;
-        }
+        let error = (count > 0).then(|| error / f64::from(count));
+        self.latest = Some(Evaluation { error, params });
         Ok(())
     }
 }
