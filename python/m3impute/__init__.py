@@ -29,6 +29,7 @@ from ._messages import (
     UsageError,
 )
 from ._native import __version__
+from ._pool import Pooled, pool
 from ._results import Description, Evaluation
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ __all__ = [
     "Imputer",
     "M3Imputer",
     "NumericError",
+    "Pooled",
     "ResourceError",
     "UsageError",
     "__version__",
@@ -56,6 +58,7 @@ __all__ = [
     "impute",
     "load",
     "methods",
+    "pool",
 ]
 
 

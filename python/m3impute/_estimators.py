@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _native, _requests, _scores, _store
 from ._frames import Frame
-from ._messages import DataError, Note, UsageError, news, tell, warn_fallbacks, warn_notes
+from ._messages import DataError, Note, UsageError, news, tell, tell_shifts, warn_fallbacks, warn_notes
 from ._options import ImputerOptions, documented
 from ._progress import Callback, watching
 from ._sklearn import (
@@ -76,7 +76,7 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
             table.refuse_empty()
         steps = self._steps(X, y)
         with watching(self.progress or bool(self.verbose), steps) as listen:
-            model, spent = table.fit(method, _requests.run(self, listen))
+            model, spent = table.fit(method, _requests.run(self, listen), _requests.shift(self, frame.name_of))
         if steps is not None:
             self._callback_fit_ctx.call_on_fit_task_end(estimator=self, X=X, y=y)
         self.model_ = model
@@ -143,7 +143,8 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
             return filled, lower, upper
         frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
-            changed, notes = self.model_.transform(*self._columns(frame), _requests.run(self, listen))
+            run = _requests.run(self, listen)
+            changed, notes = self.model_.transform(*self._columns(frame), run, self._shifts())
         self._warn(notes, changed)
         return self._given(frame, changed)
 
@@ -229,12 +230,18 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
     def _columns(self, frame: Frame) -> tuple[list[tuple[str, _native.Column]], str]:
         return list(zip(frame.names, frame.columns(), strict=True)), str(self.infinities)
 
+    def _shifts(self) -> _requests.ShiftRequest:
+        """How imputed values are shifted. That may change between two calls: it is nothing that a model learns."""
+        names = dict(zip(self._labels or self._names, self._names, strict=True))
+        return _requests.shift(self, lambda label: names.get(label, str(label)))
+
     def _predicted(self, X: Any, level: float | None = None, draws: int = 0) -> list[Any]:
         """The filled rows and the ends of their intervals, or so many draws."""
         frame = self._new_rows(X)
         with watching(self.progress or bool(self.verbose)) as listen:
             run = _requests.run(self, listen)
-            tables, notes = self.model_.predict_distributions(*self._columns(frame), run, level, draws)
+            columns, infinities = self._columns(frame)
+            tables, notes = self.model_.predict_distributions(columns, infinities, run, level, draws, self._shifts())
         self._warn(notes, tables[0])
         return [self._given(frame, changed) for changed in tables]
 
@@ -243,6 +250,7 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
         notes = [note for note in notes if note[1] != "no observed value" or note[0] in empty]
         warn_notes(news(notes, set(self._said)))  # what was said of the training is known, what is said now is not
         warn_fallbacks(changed.fallbacks(), self._left)
+        tell_shifts(changed.shifted())
 
     def _given(self, frame: Frame, changed: _native.Changed) -> Any:
         """The changed rows as they came."""
@@ -302,7 +310,7 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
         median or of the most frequent level. Small is good. The measures are ``absolute_error`` (in the units of the
         column) and ``log_loss`` where the method holds cells out, ``scaled_absolute_error`` (in shares of the column's
         range) and ``share_wrong`` where it does not. ``m3`` adds ``best`` (the best single part of the model) and
-        ``ensemble`` (the ensemble weights).
+        ``ensemble`` (the ensemble weights). They are errors of predictions without ``shift``.
         """
         if not self.__sklearn_is_fitted__():
             raise AttributeError("scores_: call `fit` first")
@@ -325,7 +333,7 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
 
         The file is safetensors with a JSON header: no pickle, nothing is run when it is opened. It appears whole or
         not at all; one that is replaced keeps its owner and mode. The parameters of the imputer go along, but for
-        generators and callbacks.
+        generators, callbacks and ``shift``, which asks a question of a model and is no part of it.
 
         Parameters
         ----------

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _native, _requests
 from ._frames import Frame, open_frame
-from ._messages import DataWarning, UsageError, tell, warn, warn_fallbacks, warn_notes
+from ._messages import DataWarning, UsageError, tell, tell_shifts, warn, warn_fallbacks, warn_notes
 from ._options import (
     EvaluateKeywords,
     EvaluateOptions,
@@ -88,8 +88,9 @@ def impute(data: FrameLike, method: str | None = None, **options: Unpack[ImputeK
     if asked.empty_columns == "error":
         table.refuse_empty()
     with watching(asked.progress) as listen:
-        changed = table.impute(request, _requests.run(asked, listen))
+        changed = table.impute(request, _requests.run(asked, listen), _requests.shift(asked, frame.name_of))
     tell(changed.notes(), changed.spent)
+    tell_shifts(changed.shifted())
     warn_fallbacks(changed.fallbacks(), _requests.left_alone(reading, frame.names))
     filled = frame.filled(changed)
     if asked.empty_columns == "drop":
@@ -267,6 +268,11 @@ def _candidates(methods: Any) -> list[tuple[str, _requests.MethodRequest]]:
 
 def _candidate(asked: Any) -> _requests.MethodRequest:
     """The request of an imputer, or of a method by name."""
+    if getattr(asked, "shift", None):
+        raise UsageError(
+            f"shift: expected none in a comparison, got `{asked.shift}`",
+            "errors are measured on observed values, which a shift does not describe",
+        )
     return asked._method() if hasattr(asked, "_method") else _requests.method(asked)
 
 

@@ -122,6 +122,14 @@ def warn_notes(notes: Iterable[Note]) -> None:
         warn(DataWarning, f"column{'' if len(columns) == 1 else 's'} {listed}{more}: {note}{advice}")
 
 
+def tell_shifts(shifted: Iterable[tuple[str, str | None, str | None]]) -> None:
+    """What shifts did: that values were shifted was asked for, that some stopped or that there were none was not."""
+    for column, note, warning in shifted:
+        tell([] if note is None else [note], spent=False)
+        if warning is not None:
+            warn(DataWarning, f"column `{column}`: {warning}")
+
+
 def warn_fallbacks(fallbacks: Iterable[tuple[str, int, str, str]], asked: Container[str] = ()) -> None:
     """What was filled in another way than asked; columns that were asked to keep their holes are not news."""
     for column, cells, reason, done in fallbacks:

@@ -21,6 +21,7 @@ from ._progress import Callback
 Kinds = Mapping[Hashable, str]
 Bounds = Mapping[Hashable, tuple[float | None, float | None]]
 Labels = Iterable[Hashable]
+Shifts = Mapping[Hashable, Any]
 
 #: What may be done with infinite numbers.
 INFINITIES = ("error", "missing")
@@ -102,6 +103,22 @@ class FillOptions(ReadOptions):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
+class ShiftOptions:
+    """How imputed values are shifted, for a sensitivity analysis.
+
+    Parameters
+    ----------
+    shift : dict, optional
+        By how much the imputed values of columns are shifted, never the observed ones: ``"+10%"`` of the imputed value,
+        ``"-0.5sd"`` (standard deviations of the observed values), a number in the column's own units, or a duration for
+        timestamps (``"+3d"``, a ``timedelta``). Points, draws and intervals are shifted, once, after imputation: other
+        columns are not filled again, and reported errors are those of the predictions before. ``bounds`` hold.
+    """
+
+    shift: Shifts | None = field(default=None, metadata=_may_be(Mapping, None))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class RunOptions:
     """What a run may use.
 
@@ -131,7 +148,7 @@ class EvaluateOptions(RunOptions, FillOptions):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ImputeOptions(RunOptions, FillOptions, MethodOptions):
+class ImputeOptions(RunOptions, ShiftOptions, FillOptions, MethodOptions):
     """What :func:`impute` takes beside a table and a method."""
 
 
@@ -177,6 +194,12 @@ class FillKeywords(ReadKeywords, total=False):
     bounds: Bounds | None
 
 
+class ShiftKeywords(TypedDict, total=False):
+    """:class:`ShiftOptions` as keywords."""
+
+    shift: Shifts | None
+
+
 class RunKeywords(TypedDict, total=False):
     """:class:`RunOptions` as keywords."""
 
@@ -190,7 +213,7 @@ class EvaluateKeywords(RunKeywords, FillKeywords, total=False):
     """:class:`EvaluateOptions` as keywords."""
 
 
-class ImputeKeywords(RunKeywords, FillKeywords, MethodKeywords, total=False):
+class ImputeKeywords(RunKeywords, ShiftKeywords, FillKeywords, MethodKeywords, total=False):
     """:class:`ImputeOptions` as keywords."""
 
 

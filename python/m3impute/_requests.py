@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypedDict
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from . import _native
 from ._frames import Frame
 from ._messages import UsageError, tell
-from ._options import EMPTY_COLUMNS, FillOptions, MethodOptions, ReadOptions, RunOptions
+from ._options import EMPTY_COLUMNS, FillOptions, MethodOptions, ReadOptions, RunOptions, ShiftOptions
 from ._progress import Callback
 
 
@@ -45,6 +46,10 @@ class RunRequest(TypedDict):
     threads: int
     max_seconds: float | None
     progress: Callback | None
+
+
+#: How imputed values are shifted: columns and amounts.
+ShiftRequest = list[tuple[str, str]]
 
 
 def reading(frame: Frame, options: ReadOptions) -> ReadRequest:
@@ -126,6 +131,26 @@ def method(name: str, options: MethodOptions | None = None) -> MethodRequest:
         "clip": None if options.clip is None else bool(options.clip),
         "zero_empty": options.empty_columns == "constant",
     }
+
+
+def shift(options: ShiftOptions, name_of: Callable[[Hashable], str]) -> ShiftRequest:
+    """How imputed values are shifted; `name_of` says what a column is called that a user calls so."""
+    asked = options.shift
+    if asked is not None and not isinstance(asked, Mapping):
+        raise UsageError(
+            f"shift: expected a dictionary of columns and amounts, got `{asked}`", 'say `shift={"income": "+10%"}`'
+        )
+    return [(name_of(label), _amount(label, amount)) for label, amount in (asked or {}).items()]
+
+
+def _amount(label: Hashable, amount: Any) -> str:
+    """An amount as one writes it on the command line."""
+    if isinstance(amount, datetime.timedelta):
+        return f"{amount.total_seconds()}s"
+    if isinstance(amount, (str, int, float, np.integer, np.floating)) and not isinstance(amount, bool):
+        return _text(amount)
+    expected = 'a text such as `"+10%"` or `"-0.5sd"`, a number or a timedelta'
+    raise UsageError(f"shift of column `{label}`: expected {expected}, got `{amount}`")
 
 
 def run(options: RunOptions, progress: Callback | None) -> RunRequest:

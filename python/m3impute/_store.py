@@ -39,9 +39,11 @@ class Stored:
 
 
 def asked(imputer: Any) -> str:
-    """The parameters of an imputer and its columns as JSON. What JSON cannot hold, such as generators, stays behind."""
+    """The parameters of an imputer and its columns as JSON, without what JSON cannot hold, such as generators."""
     parameters = {}
     for name, value in imputer.get_params(deep=False).items():
+        if name == "shift":
+            continue  # it asks a question of a model: whoever loads the file would get shifted values unasked
         try:
             parameters[name] = _encoded(value)
         except TypeError:

@@ -1,4 +1,4 @@
-"""Every example runs: those of the docstrings, and those of the guide."""
+"""Every example runs: those of the docstrings, and those of the guides."""
 
 import doctest
 import importlib
@@ -36,13 +36,14 @@ def test_every_public_name_is_documented_in_numpydoc_form():
             assert "Returns\n-------" in text and "Examples\n--------" in text, name
 
 
-def test_the_guide_runs(monkeypatch):
+@pytest.mark.parametrize(("guide", "fewest"), [("python.md", 9), ("multiple-imputation.md", 5)])
+def test_the_guide_runs(guide, fewest, monkeypatch):
     monkeypatch.chdir(ROOT)
     os.makedirs("target", exist_ok=True)
-    text = (ROOT / "docs/guides/python.md").read_text()
+    text = (ROOT / "docs/guides" / guide).read_text()
     blocks = re.findall(r"^```pycon\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) > 8
-    example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "python.md", "docs/guides/python.md", 0)
+    assert len(blocks) >= fewest
+    example = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, guide, f"docs/guides/{guide}", 0)
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
     said: list[str] = []
     runner.run(example, out=said.append)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import m3impute
 from m3impute import Imputer, M3Imputer, _options
 
-CLASSES = ["Method", "Read", "Fill", "Run", "Evaluate", "Impute"]
+CLASSES = ["Method", "Read", "Fill", "Shift", "Run", "Evaluate", "Impute"]
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -7,7 +7,7 @@ mod parse;
 pub use bench::{BenchEngineArgs, BenchM3Args, BenchPaperArgs, BenchVerb, TableFormat};
 pub use options::{
     ColumnArgs, EmptyColumns, InfinityPolicy, LearnArgs, MethodArgs, OutputArgs, PointChoice, ReadArgs, RunArgs,
-    ScaleChoice, Switch, TuningArgs, UncertaintyArgs, VerbosityArgs, When,
+    ScaleChoice, ShiftArgs, Switch, TuningArgs, UncertaintyArgs, VerbosityArgs, When,
 };
 
 use clap::{Args, Parser, Subcommand};
@@ -97,6 +97,7 @@ Examples:
   m3impute impute data.csv --in-place --na-col income=-99,999
   m3impute impute data.csv -o filled.csv --method m3 --interval 0.9 --probabilities
   m3impute impute data.csv -o filled.csv --method m3 --draws 5
+  m3impute impute data.csv -o filled.csv --draws 5 --shift income=+10%
   m3impute impute data.csv -o filled.csv --report report.html
   m3impute impute < data.csv > filled.csv";
 
@@ -121,6 +122,8 @@ pub struct ImputeArgs {
     pub method: MethodArgs,
     #[command(flatten)]
     pub uncertainty: UncertaintyArgs,
+    #[command(flatten)]
+    pub shift: ShiftArgs,
     #[command(flatten)]
     pub learn: LearnArgs,
 }
@@ -166,6 +169,8 @@ pub struct TransformArgs {
 
     #[command(flatten)]
     pub uncertainty: UncertaintyArgs,
+    #[command(flatten)]
+    pub shift: ShiftArgs,
 
     /// Format of the input, if its extension does not tell
     #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]

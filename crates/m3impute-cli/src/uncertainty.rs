@@ -4,7 +4,9 @@ use crate::args::{OutputArgs, PointChoice, UncertaintyArgs};
 use crate::failure::{Failure, Outcome};
 use crate::table_io::Target;
 use crate::terminal::Verbosity;
-use m3impute::{Error, FittedImputer, METHODS, Point, PredictiveDistributions, RowSeeds, Run, Table};
+use m3impute::{
+    ColumnScore, Error, FittedImputer, METHODS, Point, PredictiveDistributions, RowSeeds, Run, Shifted, Shifts, Table,
+};
 use m3impute_io::{Change, Document, DocumentWriter, ExtraColumn, Format, ValueFormat};
 use std::path::{Path, PathBuf};
 
@@ -166,19 +168,51 @@ impl Draws {
     }
 }
 
+/// Shifts, and what they did so far.
+#[derive(Default)]
+pub struct Shifting {
+    pub shifts: Shifts,
+    done: Vec<Shifted>,
+}
+
+impl Shifting {
+    pub fn by(shifts: Shifts) -> Shifting {
+        Shifting { shifts, done: Vec::new() }
+    }
+
+    /// Shifts the filled cells of a table, and their distributions.
+    pub fn apply(&mut self, before: &Table, filled: &mut Table, distributions: &mut PredictiveDistributions) {
+        Shifted::add(&mut self.done, self.shifts.apply(before, filled));
+        self.shifts.apply_to_distributions(before, distributions);
+    }
+
+    /// What was done to so many completed tables, a sentence each; `scores` are those that are printed with it.
+    pub fn notes(&self, tables: usize, scores: &[ColumnScore]) -> Vec<String> {
+        let warnings = self.done.iter().filter_map(|s| Some(format!("column `{}`: {}", s.column, s.warning()?)));
+        let mut notes: Vec<String> = self.done.iter().filter(|s| s.cells > 0).map(|s| s.note(tables)).collect();
+        if !notes.is_empty() && !scores.is_empty() {
+            notes.push("validation errors are those of the predictions before the shift".to_owned());
+        }
+        notes.extend(warnings);
+        notes
+    }
+}
+
 /// Writes one drawn table after the other, counted from 1. `seeds` follows on from chunk to chunk.
 pub fn write_draws(
     writers: &mut [DocumentWriter<'_>],
     document: &Document,
     fitted: &dyn FittedImputer,
     seeds: &mut RowSeeds,
+    shifting: &mut Shifting,
     run: &Run,
 ) -> Result<(), Failure> {
     let (table, total) = (document.table(), writers.len() as u64);
     let seeds = seeds.of(table);
     for (writer, number) in writers.iter_mut().zip(1..) {
         let drawn = fitted.draw(table, &seeds, number, run)?;
-        let drawn = drawn.ok_or_else(|| Error::Bug("no draws".to_owned()))?;
+        let mut drawn = drawn.ok_or_else(|| Error::Bug("no draws".to_owned()))?;
+        shifting.apply(table, &mut drawn.table, &mut PredictiveDistributions::default());
         run.report("drawing", number, total, "");
         writer.write(document, Change::Fill(&drawn.table))?;
     }

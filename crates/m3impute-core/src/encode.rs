@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::table::{Table, Values};
 use baseline::Baseline;
-pub use features::median;
+pub(crate) use baseline::within;
+pub use features::{deviation, median};
 use features::{distinct_values, features_of};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -230,6 +231,12 @@ impl Encoder {
     /// The columns that it was fitted to.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// The standard deviation of the values of a column that were observed in fitting; none of levels, of fewer than two
+    /// values, and in model files that were written before it was kept.
+    pub fn deviation(&self, column: usize) -> Option<f64> {
+        self.baselines[column].deviation
     }
 
     /// The features of the encoded matrix.

@@ -177,6 +177,18 @@ pub enum Error {
         /// The newest version that is read.
         newest: u32,
     },
+    /// A shift that a column cannot have.
+    #[error("shift of column `{column}`: expected {expected}, got `{got}`")]
+    Shift {
+        /// The column.
+        column: String,
+        /// What was expected.
+        expected: String,
+        /// What was given, or what the column is.
+        got: String,
+        /// What can be done about it.
+        hint: Option<Hint>,
+    },
     /// A request that does not fit the table.
     #[error("{what}: expected {expected}, got `{got}`")]
     Request {
@@ -229,6 +241,7 @@ impl Error {
             | Error::BadParameter { .. }
             | Error::UnknownPreset { .. }
             | Error::NotInductive { .. }
+            | Error::Shift { .. }
             | Error::Request { .. } => Category::Usage,
             Error::DuplicateColumn { .. }
             | Error::Length { .. }
@@ -261,6 +274,7 @@ impl Error {
             Error::ModelVersion { got, newest, .. } if got > newest => Some(Hint::InstallNewer),
             Error::ModelVersion { .. } => Some(Hint::FitAgain),
             Error::NotInductive { .. } => Some(Hint::ImputeWholeTable),
+            Error::Shift { hint, .. } => hint.clone(),
             Error::NotFinite { .. } => Some(Hint::FindExtremes),
             Error::Bug(_) => Some(Hint::ReportBug),
             _ => None,

@@ -37,6 +37,8 @@ pub enum Hint {
     ImputeWholeTable,
     /// The arithmetic failed: extreme values, or the wrong method.
     FindExtremes,
+    /// A shift can be given as a number instead of in standard deviations.
+    ShiftByNumber,
     /// The column can be given another kind than the inferred one.
     OverrideKind {
         /// The column.
@@ -180,6 +182,7 @@ impl Hint {
             Hint::FitAgain => "fit the model again".to_owned(),
             Hint::ImputeWholeTable => "use `impute` on the whole table".to_owned(),
             Hint::FindExtremes => "look for extreme values with `describe`, or try another method".to_owned(),
+            Hint::ShiftByNumber => "give the number itself, in the column's own units".to_owned(),
             Hint::OverrideKind { column, kind } => {
                 format!("override: {}", set(Setting::Kind { column, kind: *kind })?)
             }

@@ -2,10 +2,12 @@
 
 use crate::columns::Column;
 use crate::errors::{bug, core, io};
-use crate::requests::{RunRequest, infinities};
+use crate::requests::{RunRequest, ShiftRequest, infinities, shifts};
 use crate::tables::{Changed, Said, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
-use m3impute::{Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Table};
+use m3impute::{
+    Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Shifted, Shifts, Table,
+};
 use m3impute_io::arrow::document_as_in;
 use m3impute_io::{AtomicFile, ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
 use pyo3::prelude::*;
@@ -53,6 +55,15 @@ impl Model {
             return Ok(unchanged(rows)); // a method need not know what to make of no row at all
         }
         self.fitted.transform(rows, run)
+    }
+
+    /// The shifts that are asked of what it fills.
+    fn shifts(&self, asked: &ShiftRequest) -> m3impute::Result<Shifts> {
+        if asked.is_empty() {
+            return Ok(Shifts::default());
+        }
+        let header = self.fitted.to_file()?.header;
+        Shifts::of_model(&shifts(asked)?, &header.encoder, header.finish)
     }
 
     /// So many joint draws, and what was said of the first.
@@ -181,8 +192,8 @@ impl Model {
     }
 
     /// Fills new rows and, with a level, fills them with the lower and the upper ends of their intervals too; without one,
-    /// draws so many times from their distributions. With it, what was found in the rows.
-    #[allow(clippy::type_complexity)]
+    /// draws so many times from their distributions. All are shifted as asked. With it, what was found in the rows.
+    #[allow(clippy::type_complexity, clippy::too_many_arguments)]
     fn predict_distributions(
         &self,
         py: Python<'_>,
@@ -191,22 +202,34 @@ impl Model {
         run: RunRequest,
         level: Option<f64>,
         draws: u64,
+        shift: ShiftRequest,
     ) -> PyResult<(Vec<Changed>, Vec<Said>)> {
         let document = self.document(py, &columns, infinite)?;
         let rows = document.table();
+        let mut shifted = Vec::new();
         let (imputation, tables) = watched(py, run.progress.as_ref(), |cancel, send| {
             let mut run = run.run(cancel, send)?;
+            let shifts = self.shifts(&shift)?;
             if let Some(level) = level {
-                let (imputation, distributions) = self.predicted(rows, &mut run)?;
+                let (mut imputation, mut distributions) = self.predicted(rows, &mut run)?;
+                shifted = shifts.apply(rows, &mut imputation.table);
+                shifts.apply_to_distributions(rows, &mut distributions);
                 let ends = distributions.ends(&imputation.table, level);
                 return Ok((imputation, ends.into()));
             }
-            self.drawn(rows, draws, &run)
+            let (imputation, mut tables) = self.drawn(rows, draws, &run)?;
+            tables.iter_mut().for_each(|table| Shifted::add(&mut shifted, shifts.apply(rows, table)));
+            Ok((imputation, tables))
         })?;
         let again = |table| Changed::filled(&document, Imputation { table, ..imputation.clone() });
         let mut changed = if level.is_some() { vec![again(imputation.table.clone())?] } else { Vec::new() };
         for table in tables {
             changed.push(again(table)?);
+        }
+        // What was done to all of them is said once, with the first.
+        if !changed.is_empty() {
+            let first = changed.remove(0).shifted_by(shifted, if level.is_some() { 1 } else { draws as usize });
+            changed.insert(0, first);
         }
         Ok((changed, notes_of(document.findings())))
     }
@@ -239,7 +262,7 @@ impl Model {
         Ok(all)
     }
 
-    /// Fills new rows, each by itself; with it, what was found in them.
+    /// Fills new rows, each by itself, and shifts what was filled; with it, what was found in them.
     #[allow(clippy::type_complexity)]
     fn transform(
         &self,
@@ -247,11 +270,16 @@ impl Model {
         columns: Vec<(String, Bound<'_, Column>)>,
         infinite: &str,
         run: RunRequest,
+        shift: ShiftRequest,
     ) -> PyResult<(Changed, Vec<Said>)> {
         let document = self.document(py, &columns, infinite)?;
-        let imputation = watched(py, run.progress.as_ref(), |cancel, send| {
-            self.filled(document.table(), &mut run.run(cancel, send)?)
+        let rows = document.table();
+        let (imputation, shifted) = watched(py, run.progress.as_ref(), |cancel, send| {
+            let shifts = self.shifts(&shift)?;
+            let mut imputation = self.filled(rows, &mut run.run(cancel, send)?)?;
+            let shifted = shifts.apply(rows, &mut imputation.table);
+            Ok((imputation, shifted))
         })?;
-        Ok((Changed::filled(&document, imputation)?, notes_of(document.findings())))
+        Ok((Changed::filled(&document, imputation)?.shifted_by(shifted, 1), notes_of(document.findings())))
     }
 }

@@ -1,6 +1,8 @@
 //! What Python asks for, as plain dictionaries whose keys are the fields of these structs.
 
-use m3impute::{Bounds, Cancel, Error, FinishChoice, Imputer, Kind, MethodSpec, Progress, Result, Run, Settings};
+use m3impute::{
+    Bounds, Cancel, Error, FinishChoice, Imputer, Kind, MethodSpec, Progress, Result, Run, Settings, Shift,
+};
 use m3impute_io::{Infinities, ReadOptions};
 use pyo3::prelude::*;
 use std::sync::mpsc::Sender;
@@ -51,6 +53,14 @@ pub(crate) fn infinities(policy: &str) -> Result<Infinities> {
             got: other.to_owned(),
         }),
     }
+}
+
+/// How imputed values are shifted: columns and amounts.
+pub(crate) type ShiftRequest = Vec<(String, String)>;
+
+/// The shifts that are asked for.
+pub(crate) fn shifts(asked: &ShiftRequest) -> Result<Vec<Shift>> {
+    asked.iter().map(|(column, amount)| Shift::parse(column, amount)).collect()
 }
 
 /// Which method, and how it is set.

@@ -4,12 +4,12 @@ use crate::columns::Column;
 use crate::errors::{bug, core, io};
 use crate::fitted::Model;
 use crate::hints::in_python;
-use crate::requests::{MethodRequest, ReadRequest, RunRequest};
+use crate::requests::{MethodRequest, ReadRequest, RunRequest, ShiftRequest, shifts};
 use crate::watch::watched;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema as ArrowSchema;
 use m3impute::missing::{self, HideIn, Mechanism};
-use m3impute::{Cancel, Error, Fallback, Imputation, Observed, Progress, Run};
+use m3impute::{Cancel, Error, Fallback, Finish, Imputation, Observed, Progress, Run, Shifted, Shifts};
 use m3impute_eval::{Candidate, HideBy, NoProbe, Plan, Recommendation, Watch};
 use m3impute_io::arrow::document_of_batches;
 use m3impute_io::{Change, Document, Finding, Note};
@@ -102,22 +102,31 @@ impl Table {
         .to_string()
     }
 
-    /// Fills the holes.
-    fn impute(&self, py: Python<'_>, method: MethodRequest, run: RunRequest) -> PyResult<Changed> {
+    /// Fills the holes, and shifts what was filled.
+    fn impute(&self, py: Python<'_>, method: MethodRequest, run: RunRequest, shift: ShiftRequest) -> PyResult<Changed> {
         let imputer = method.build().map_err(core)?;
         let table = self.document.table();
-        let (imputation, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
+        let shifts = self.shifts(&method, &shift).map_err(core)?;
+        let (mut imputation, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
             let mut run = run.run(cancel, send)?;
             Ok((imputer.impute(table, &mut run)?, run.is_spent()))
         })?;
-        Ok(Changed { spent, ..Changed::filled(&self.document, imputation)? })
+        let shifted = shifts.apply(table, &mut imputation.table);
+        Ok(Changed { spent, ..Changed::filled(&self.document, imputation)?.shifted_by(shifted, 1) })
     }
 
-    /// Learns; with the model, whether the time was up before it was done.
-    fn fit(&self, py: Python<'_>, method: MethodRequest, run: RunRequest) -> PyResult<(Model, bool)> {
+    /// Learns; with the model, whether the time was up before it was done. What is filled later may be shifted as asked.
+    fn fit(
+        &self,
+        py: Python<'_>,
+        method: MethodRequest,
+        run: RunRequest,
+        shift: ShiftRequest,
+    ) -> PyResult<(Model, bool)> {
         let imputer = method.build().map_err(core)?;
         let name = method.asked().map_err(core)?.0.name;
         let table = self.document.table();
+        self.shifts(&method, &shift).map_err(core)?; // a wrong request fails before the work
         let (fitted, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
             let inductive = imputer.as_inductive().ok_or(Error::NotInductive { method: name })?;
             let mut run = run.run(cancel, send)?;
@@ -201,6 +210,14 @@ impl Table {
     }
 }
 
+impl Table {
+    /// The shifts that are asked of the table.
+    fn shifts(&self, method: &MethodRequest, asked: &ShiftRequest) -> m3impute::Result<Shifts> {
+        let round = method.asked()?.1.finish.over(Finish::default()).round;
+        Shifts::of_table(&shifts(asked)?, self.document.table(), round)
+    }
+}
+
 /// Tells how far a comparison is.
 struct Told(Mutex<Sender<Progress>>);
 
@@ -237,6 +254,9 @@ pub(crate) struct Changed {
     holes: Vec<Vec<usize>>,
     fallbacks: Vec<Fallback>,
     notes: Vec<String>,
+    shifted: Vec<Shifted>,
+    /// The completed tables that were shifted.
+    tables: usize,
     spent: bool,
 }
 
@@ -277,7 +297,12 @@ impl Changed {
             }
         }
         let holes = (0..document.table().cols()).map(|j| document.holes(j)).collect();
-        Ok(Changed { columns, holes, fallbacks, notes, spent: false })
+        Ok(Changed { columns, holes, fallbacks, notes, shifted: Vec::new(), tables: 1, spent: false })
+    }
+
+    /// The same with what shifts did to so many completed tables.
+    pub(crate) fn shifted_by(self, shifted: Vec<Shifted>, tables: usize) -> Changed {
+        Changed { shifted, tables, ..self }
     }
 
     fn find(&self, column: usize) -> PyResult<&(usize, Column, Vec<usize>)> {
@@ -325,6 +350,15 @@ impl Changed {
     #[getter]
     fn spent(&self) -> bool {
         self.spent
+    }
+
+    /// What shifts did: the column, a sentence where values were shifted, and one that warns.
+    fn shifted(&self) -> Vec<(String, Option<String>, Option<String>)> {
+        let said = |s: &Shifted| {
+            let note = (s.cells > 0).then(|| s.note(self.tables));
+            (s.column.clone(), note, s.warning())
+        };
+        self.shifted.iter().map(said).collect()
     }
 
     /// What else a user should know.

@@ -2,10 +2,10 @@
 
 use super::parse::{
     parse_bounds, parse_bytes, parse_delimiter, parse_encoding, parse_format, parse_kind, parse_level, parse_na_column,
-    parse_pair, parse_seconds,
+    parse_pair, parse_seconds, parse_shift,
 };
 use clap::{Args, ValueEnum};
-use m3impute::{Bounds, Kind};
+use m3impute::{Bounds, Kind, Shift};
 use std::path::PathBuf;
 
 /// What the program prints, and how.
@@ -201,6 +201,25 @@ pub struct UncertaintyArgs {
     /// Point estimate used for filling [default: median]
     #[arg(long, value_name = "POINT", help_heading = "Uncertainty")]
     pub point: Option<PointChoice>,
+}
+
+/// How imputed values are shifted, for a sensitivity analysis.
+#[derive(Clone, Debug, Args)]
+pub struct ShiftArgs {
+    /// Shift the imputed values of a column: by a percentage (+10%), standard deviations of its observed values (-0.5sd),
+    /// its own units (+5) or, for timestamps, a duration (+3d)
+    ///
+    /// Filled values, draws and intervals are shifted, observed values never. This is done once, after imputation: other
+    /// columns are not filled again, and validation errors are those of the predictions before the shift. Whole numbers
+    /// stay whole, and `--bounds` hold; the observed range is no limit. Repeat the option for several columns.
+    #[arg(
+        long,
+        value_name = "COLUMN=AMOUNT",
+        value_parser = parse_shift,
+        allow_hyphen_values = true,
+        help_heading = "Sensitivity"
+    )]
+    pub shift: Vec<Shift>,
 }
 
 /// Point estimate used for filling.

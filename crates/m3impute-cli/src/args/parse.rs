@@ -1,7 +1,7 @@
 //! Values of options, from the texts that are given for them.
 
 use m3impute::missing::{HideIn, Mechanism};
-use m3impute::{Bounds, Kind};
+use m3impute::{Bounds, Kind, Shift};
 
 pub fn parse_format(text: &str) -> Result<m3impute_io::Format, String> {
     m3impute_io::Format::parse(text).ok_or_else(|| "expected csv, tsv, parquet or arrow".to_owned())
@@ -51,6 +51,11 @@ pub fn parse_bounds(text: &str) -> Result<(String, Bounds), String> {
         Some(b) if b.low <= b.high => Ok((column, b)),
         _ => Err(format!("expected COLUMN=LOW..HIGH with LOW at most HIGH, got `{text}`")),
     }
+}
+
+pub fn parse_shift(text: &str) -> Result<Shift, String> {
+    let (column, amount) = parse_pair(text)?;
+    Shift::parse(&column, &amount).map_err(|e| e.to_string())
 }
 
 pub fn parse_mechanism(text: &str) -> Result<Mechanism, String> {

@@ -6,9 +6,10 @@ use crate::reports;
 use crate::scores;
 use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count, percent};
-use crate::uncertainty::{self, Output};
+use crate::uncertainty::{self, Output, Shifting};
 use m3impute::{
-    Cancel, Error, FittedImputer, Imputation, MethodSpec, PredictiveDistributions, RowSeeds, Run, Settings, Table,
+    Cancel, ColumnScore, Error, Finish, FittedImputer, Imputation, MethodSpec, PredictiveDistributions, RowSeeds, Run,
+    Settings, Shifts, Table,
 };
 use m3impute_io::{Change, Document, DocumentWriter, Input};
 use m3impute_report::{ImputeFacts, Imputed};
@@ -37,6 +38,8 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     say_missing(&input.name(), table, verbosity);
     table_io::say_findings(verbosity, document.findings());
     let empty = table_io::empty_columns(table, fill.empty_columns)?;
+    let round = settings.finish.over(Finish::default()).round;
+    let shifts = Shifts::of_table(&args.shift.shift, table, round)?;
 
     let started = Instant::now();
     let bar = verbosity.bar();
@@ -44,7 +47,7 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     // A report shows distributions wherever there are some; the filled values are the same.
     let with_distributions = args.uncertainty.is_asked() || (report.is_some() && method.has_distributions());
     let fitted = if with_distributions { method.fit_distributions(table, &mut run)? } else { None };
-    let (mut imputation, distributions) = match &fitted {
+    let (mut imputation, mut distributions) = match &fitted {
         Some(fitted) => {
             let predicted = fitted.predict_distributions(table, &mut run)?;
             let (filled, distributions) = predicted.ok_or_else(|| Error::Bug("no distributions".to_owned()))?;
@@ -53,9 +56,16 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
         None => (method.impute(table, &mut run)?, PredictiveDistributions::default()),
     };
     bar.clear();
-    say_filled(args, &asked, table, &imputation, started, verbosity);
 
     imputation.table = args.uncertainty.filled(imputation.table, &distributions);
+    say_filled(args, &asked, table, &imputation, started, verbosity);
+    let mut shifting = Shifting::by(shifts);
+    shifting.apply(table, &mut imputation.table, &mut distributions);
+    imputation.notes.extend(shifting.notes(1, &imputation.scores));
+    // Of draws, each has cells of its own that stop at bounds: what was done to them is printed when they are written.
+    if args.uncertainty.draws.is_none() {
+        shifting.notes(1, &imputation.scores).iter().for_each(|note| verbosity.note(note));
+    }
     let page = report.as_ref().map(|_| {
         let (how, settings) = described(args, &asked, run.threads());
         let work = reports::work(&input, how, settings, document.findings(), started);
@@ -64,7 +74,15 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
     });
     let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
     let fitted = fitted.as_deref();
-    let filled = Filled { document: &document, table: imputation.table, distributions: &distributions, fitted, drop };
+    let filled = Filled {
+        document: &document,
+        table: imputation.table,
+        distributions: &distributions,
+        fitted,
+        shifting: Shifting::by(shifting.shifts),
+        scores: &imputation.scores,
+        drop,
+    };
     let mut targets = filled.write(args, output, &run, verbosity)?;
     let tables = targets.len();
     if let (Some(mut report), Some(page)) = (report, page) {
@@ -140,6 +158,9 @@ struct Filled<'a> {
     distributions: &'a PredictiveDistributions,
     /// The model that draws, where there is one.
     fitted: Option<&'a dyn FittedImputer>,
+    /// How draws are shifted; the table is already.
+    shifting: Shifting,
+    scores: &'a [ColumnScore],
     /// Columns that are left out.
     drop: Vec<String>,
 }
@@ -154,12 +175,16 @@ impl Filled<'_> {
         run: &Run,
         verbosity: &Verbosity,
     ) -> Result<Vec<Target>, Failure> {
-        let Filled { document, table, distributions, fitted, drop } = self;
+        let Filled { document, table, distributions, fitted, mut shifting, scores, drop } = self;
         match output {
-            Output::Draws(draws) => draws.fill(&args.to, document.format(), &drop, |writers| {
-                let fitted = fitted.ok_or_else(|| Error::Bug("no model to draw from".to_owned()))?;
-                uncertainty::write_draws(writers, document, fitted, &mut RowSeeds::default(), run)
-            }),
+            Output::Draws(draws) => {
+                let targets = draws.fill(&args.to, document.format(), &drop, |writers| {
+                    let fitted = fitted.ok_or_else(|| Error::Bug("no model to draw from".to_owned()))?;
+                    uncertainty::write_draws(writers, document, fitted, &mut RowSeeds::default(), &mut shifting, run)
+                })?;
+                shifting.notes(targets.len(), scores).iter().for_each(|note| verbosity.note(note));
+                Ok(targets)
+            }
             Output::Table(mut target) => {
                 let mut extras = args.uncertainty.columns(document.table(), &table, distributions, false);
                 uncertainty::name(document, &mut extras, verbosity);

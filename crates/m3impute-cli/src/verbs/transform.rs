@@ -4,9 +4,10 @@ use crate::args::TransformArgs;
 use crate::failure::{Failure, Outcome};
 use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count};
-use crate::uncertainty::{self, Output};
+use crate::uncertainty::{self, Output, Shifting};
 use m3impute::{
-    Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Table,
+    Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Shifts,
+    Table,
 };
 use m3impute_io::{Change, ChunkReader, Document, DocumentWriter, ReadOptions, Reading};
 use serde::Deserialize;
@@ -28,6 +29,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
         let whose = format!("the model of `{}`", file.header.method);
         return Err(args.uncertainty.refused(&whose, "fit with one of them"));
     }
+    let mut shifting = Shifting::by(Shifts::of_model(&args.shift.shift, &file.header.encoder, file.header.finish)?);
     let output = Output::open(&args.uncertainty, args.to.output.as_deref())?;
 
     let options = ReadOptions {
@@ -46,7 +48,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
         Output::Draws(draws) => draws.fill(&args.to, input_format, &[], |writers| {
             let mut seeds = RowSeeds::default();
             work.each(&mut chunks, &mut run, false, |document, _, _, run| {
-                uncertainty::write_draws(writers, document, fitted.as_ref(), &mut seeds, run)
+                uncertainty::write_draws(writers, document, fitted.as_ref(), &mut seeds, &mut shifting, run)
             })
         })?,
         Output::Table(mut target) => {
@@ -55,8 +57,9 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
                 let mut writer = DocumentWriter::new(Box::new(to), format, Vec::new());
                 let mut said = false;
                 let asked = args.uncertainty.is_asked();
-                work.each(&mut chunks, &mut run, asked, |document, filled, distributions, _| {
-                    let filled = args.uncertainty.filled(filled, &distributions);
+                work.each(&mut chunks, &mut run, asked, |document, filled, mut distributions, _| {
+                    let mut filled = args.uncertainty.filled(filled, &distributions);
+                    shifting.apply(document.table(), &mut filled, &mut distributions);
                     let mut extras = args.uncertainty.columns(document.table(), &filled, &distributions, true);
                     // Every chunk has the same names: notes about them are printed once.
                     let quiet = Verbosity::quiet();
@@ -74,6 +77,8 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
     let Work { rows, fallbacks, .. } = work;
     table_io::say_findings(verbosity, chunks.findings());
     table_io::say_fallbacks(verbosity, &fallbacks);
+    let tables = args.uncertainty.draws.map_or(1, |count| count as usize);
+    shifting.notes(tables, &[]).iter().for_each(|note| verbosity.note(note));
     // Levels that training never saw are unknown to the model, but they are not missing.
     let holes: usize = chunks.findings().iter().map(|f| f.missing).sum();
     let left: usize = fallbacks.iter().filter(|f| f.is_left()).map(|f| f.cells).sum();

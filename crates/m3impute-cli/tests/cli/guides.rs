@@ -17,6 +17,7 @@ macro_rules! pages {
 pages! {
     the_readme_runs "README.md"
     the_benchmark_guide_runs "docs/guides/benchmark.md"
+    the_guide_to_multiple_imputation_runs "docs/guides/multiple-imputation.md"
     the_guide_to_new_rows_runs "docs/guides/new-rows.md"
     the_python_guide_is_installed_as_it_says "docs/guides/python.md"
     the_terminal_guide_runs "docs/guides/terminal.md"

@@ -11,6 +11,7 @@ mod pages;
 mod processors;
 mod program;
 mod reports;
+mod shift;
 #[cfg(target_os = "linux")]
 mod signals;
 mod uncertainty;

@@ -1,7 +1,7 @@
 //! The baseline of a column (median or most frequent level) and its range.
 
 use super::Finish;
-use super::features::{median, most_frequent};
+use super::features::{deviation, median, most_frequent};
 use crate::schema::ColumnSpec;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,9 @@ pub(super) struct Baseline {
     pub(super) value: Option<f64>,
     pub(super) low: f64,
     pub(super) high: f64,
+    /// The standard deviation of numbers: see [`deviation`]. Model files did not always have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deviation: Option<f64>,
 }
 
 impl Baseline {
@@ -19,10 +22,11 @@ impl Baseline {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if values.is_empty() {
-            return Baseline { value: None, low: 0.0, high: 0.0 };
+            return Baseline { value: None, low: 0.0, high: 0.0, deviation: None };
         }
         let value = if spec.kind.has_levels() { most_frequent(values, spec.levels.len()) } else { median(values) };
-        Baseline { value: Some(value), low, high }
+        let deviation = if spec.kind.has_levels() { None } else { deviation(values.iter().copied()) };
+        Baseline { value: Some(value), low, high, deviation }
     }
 
     /// Whether it is valid for such a column: a file may hold anything.
@@ -32,6 +36,7 @@ impl Baseline {
         let value_fits = self.value.is_none_or(|t| if spec.kind.has_levels() { is_level(t) } else { t.is_finite() });
         value_fits
             && ordered(self.low, self.high)
+            && self.deviation.is_none_or(|d| d.is_finite() && d >= 0.0)
             && spec.bounds.is_none_or(|b| b.low <= b.high)
             && spec.step.is_finite()
             && spec.step >= 0.0
@@ -49,19 +54,24 @@ impl Baseline {
                 (low, high) = (bounds.low, bounds.high); // every observed value is out of bounds
             }
         }
-        let value = value.clamp(low, high);
-        if !finish.round || spec.step == 0.0 {
-            return value;
-        }
-        // Dividing by the inverse of a step such as 0.001 would not give back the nearest float.
-        let rounded = (value / spec.step).round() * spec.step;
-        if rounded > high {
-            (high / spec.step).floor() * spec.step
-        } else if rounded < low {
-            (low / spec.step).ceil() * spec.step
-        } else {
-            rounded
-        }
+        within(value, low, high, if finish.round { spec.step } else { 0.0 })
+    }
+}
+
+/// The number within these limits that is nearest to `value`, and a multiple of `step` where that is not 0.
+pub(crate) fn within(value: f64, low: f64, high: f64, step: f64) -> f64 {
+    let value = value.clamp(low, high);
+    if step == 0.0 {
+        return value;
+    }
+    // Dividing by the inverse of a step such as 0.001 would not give back the nearest float.
+    let rounded = (value / step).round() * step;
+    if rounded > high {
+        (high / step).floor() * step
+    } else if rounded < low {
+        (low / step).ceil() * step
+    } else {
+        rounded
     }
 }
 

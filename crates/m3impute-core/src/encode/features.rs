@@ -78,6 +78,20 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
+/// The standard deviation of a sample; none of fewer than two values, or where it is too large for a float.
+///
+/// ```
+/// use m3impute_core::encode::deviation;
+/// assert_eq!(deviation([1.0, 3.0].into_iter()), Some(2.0_f64.sqrt()));
+/// assert_eq!(deviation([1.0].into_iter()), None);
+/// ```
+pub fn deviation(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let n = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / n;
+    let deviation = (values.map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    (n >= 2.0 && deviation.is_finite()).then_some(deviation)
+}
+
 /// The median; the mean of the two middle values of an even number.
 ///
 /// # Panics
