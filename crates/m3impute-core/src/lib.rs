@@ -43,4 +43,4 @@ pub use sampler::{RandomStream, sample_rows, shuffle_front, unit};
 pub use schema::{Bounds, ColumnSpec, Kind, Role, Schema};
 pub use table::{Column, MISSING_CODE, Observed, Table, Values};
 pub use text::escaped;
-pub use validation::{ColumnScore, HeldOutCell, Measure, Pattern, SingleModel, ValidationScore};
+pub use validation::{ColumnScore, FilledScores, HeldOutCell, Measure, Pattern, SingleModel, ValidationScore};

@@ -46,10 +46,39 @@ pub struct ImputeFacts {
     pub columns: Vec<Filled>,
     /// How many columns were filled, shown or not.
     pub filled_columns: usize,
-    /// The validation errors on held-out cells, worst column first; empty where the method holds none out.
-    pub scores: Vec<ColumnScore>,
+    /// The validation errors on held-out cells.
+    pub accuracy: Accuracy,
     /// The least certain rows, worst first; none where the method has no distributions.
     pub uncertain: Option<Vec<UncertainRow>>,
+}
+
+/// What validation says of the filled cells; nothing where the method holds no cells out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Accuracy {
+    /// Columns that were validated, filled or not; 0 where the method holds no cells out.
+    pub columns: usize,
+    /// The mean over filled cells of their column's error as a share of that of the baseline.
+    pub ratio: Option<f64>,
+    /// Filled columns with an error, worst first, and how many of their cells were filled; as many as are shown.
+    pub known: Vec<(ColumnScore, usize)>,
+    /// How many such columns there are.
+    pub known_columns: usize,
+    /// How many of their cells were filled.
+    pub known_cells: usize,
+    /// Those of them in which no model beats the baseline.
+    pub poor_columns: usize,
+    /// How many of their cells were filled.
+    pub poor_cells: usize,
+    /// Filled columns without an error, most filled cells first, as many as are named.
+    pub unknown: Vec<(String, usize)>,
+    /// How many such columns there are.
+    pub unknown_columns: usize,
+    /// How many of their cells were filled.
+    pub unknown_cells: usize,
+    /// Columns without filled cells, worst first, as many as are shown.
+    pub unfilled: Vec<ColumnScore>,
+    /// How many such columns there are.
+    pub unfilled_columns: usize,
 }
 
 /// The missing cells.

@@ -31,7 +31,7 @@ pub mod words;
 
 pub use advice::advice;
 pub use facts::{
-    ColumnCompared, ColumnMissing, Compared, EvaluateFacts, Event, Filled, Histogram, ImputeFacts, LevelShare, Matrix,
-    Missing, Pattern, Repeats, Shape, UncertainCell, UncertainRow, Whisker, Work,
+    Accuracy, ColumnCompared, ColumnMissing, Compared, EvaluateFacts, Event, Filled, Histogram, ImputeFacts,
+    LevelShare, Matrix, Missing, Pattern, Repeats, Shape, UncertainCell, UncertainRow, Whisker, Work,
 };
 pub use gather::{Evaluated, Imputed};

@@ -111,9 +111,14 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// “a”, “b” and 3 more.
-pub(crate) fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
-    listed(names.map(|name| format!("“{}”", short(name, 60))), most)
+/// “a”, “b” and 3 more, of `all` names of which the first are given.
+pub(crate) fn named<'a>(names: impl Iterator<Item = &'a str>, all: usize, most: usize) -> String {
+    let shown: Vec<String> = names.take(most).map(|name| format!("“{}”", short(name, 60))).collect();
+    let more = all.saturating_sub(shown.len());
+    match more {
+        0 => listed(shown.into_iter(), most),
+        _ => format!("{} and {} more", shown.join(", "), thousands(more)),
+    }
 }
 
 /// a, b and 3 more.
@@ -157,7 +162,7 @@ mod tests {
     #[test]
     fn long_names_and_long_lists_are_cut() {
         assert_eq!([short("äöü", 2), short("äöü", 3)], ["äö…", "äöü"]);
-        assert_eq!(named(["a", "b", "c"].into_iter(), 2), "“a”, “b” and 1 more");
-        assert_eq!([named(["a", "b"].into_iter(), 2), named(["a"].into_iter(), 2)], ["“a” and “b”", "“a”"]);
+        assert_eq!(named(["a", "b", "c"].into_iter(), 3, 2), "“a”, “b” and 1 more");
+        assert_eq!([named(["a", "b"].into_iter(), 2, 2), named(["a"].into_iter(), 1, 2)], ["“a” and “b”", "“a”"]);
     }
 }

@@ -530,12 +530,13 @@ impl Fitting<'_> {
         let (response, grid) = (held.response, self.grid);
         let predicted = || held.predicted.chunks_exact(response.width()).zip(held.truth);
         let errors: Vec<f64> = predicted().map(|(p, &t)| response.error(p, t)).collect();
-        let is_complete = (0..grid.n).all(|i| grid.observed[i * grid.m + f]);
+        let missing = (0..grid.n).filter(|i| !grid.observed[i * grid.m + f]).count();
         let cell = |(p, t): (&[f32], &f32)| HeldOutCell { truth: (*t).into(), predicted: response.point(p).into() };
         Validation {
+            missing,
             cells: held.truth.len(),
             ensemble: mean_and_error(&errors).0,
-            pattern: if is_complete { Pattern::Random } else { Pattern::Own },
+            pattern: if missing == 0 { Pattern::Random } else { Pattern::Own },
             held_out: predicted().take(if response.is_number() { REPORTED_CELLS } else { 0 }).map(cell).collect(),
             ..Validation::default()
         }

@@ -35,6 +35,9 @@ pub const BASELINE: usize = 0;
 /// Out-of-fold errors of a column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
+    /// How many cells are missing in the table that was learnt from.
+    #[serde(default)]
+    pub missing: usize,
     /// How many cells were held out.
     pub cells: usize,
     /// The mean error of the ensemble.

@@ -12,6 +12,7 @@ pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
         let single = |c: usize| Some(SingleModel { name: model.name(candidates[c]).to_owned(), error: alone(c)? });
         let best = (0..candidates.len()).filter(|&c| c != BASELINE).filter_map(single);
         ValidationScore {
+            missing: validation.missing,
             cells: validation.cells,
             error: (validation.cells >= MIN_CELLS).then_some(validation.ensemble),
             baseline: alone(BASELINE),

@@ -8,7 +8,8 @@ use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count, percent};
 use crate::uncertainty::{self, Output};
 use m3impute::{
-    Cancel, Error, FittedImputer, Imputation, MethodSpec, PredictiveDistributions, RowSeeds, Run, Settings, Table,
+    Cancel, Error, FilledScores, FittedImputer, Imputation, MethodSpec, PredictiveDistributions, RowSeeds, Run,
+    Settings, Table,
 };
 use m3impute_io::{Change, Document, DocumentWriter, Input};
 use m3impute_report::{ImputeFacts, Imputed};
@@ -120,7 +121,15 @@ fn say_filled(
     ));
     imputation.notes.iter().for_each(|note| verbosity.note(note));
     table_io::say_fallbacks(verbosity, &imputation.fallbacks);
-    scores::say(&imputation.scores, verbosity);
+    if !imputation.scores.is_empty() {
+        scores::say(&FilledScores::of(&imputation.scores, filled_cells(table, &imputation.table)), "filled", verbosity);
+    }
+}
+
+/// How many cells of each column were filled.
+fn filled_cells<'a>(table: &'a Table, filled: &Table) -> impl Iterator<Item = (&'a str, usize)> {
+    let names = table.schema().columns().iter().map(|spec| spec.name.as_str());
+    names.enumerate().map(|(j, name)| (name, table.missing_in(j) - filled.missing_in(j)))
 }
 
 /// How cells were filled, for the report: a line, and the settings.

@@ -1,5 +1,6 @@
 //! From tables to facts: counts, shares and samples.
 
+mod accuracy;
 mod certainty;
 mod distributions;
 mod evaluation;
@@ -17,8 +18,6 @@ pub(crate) const LEVEL: f64 = 0.9;
 
 /// Columns of levels or numbers whose distributions are drawn.
 const DRAWN: usize = 48;
-/// Columns whose held-out errors are listed.
-const SCORED: usize = 120;
 
 /// An imputed table and how it was imputed.
 #[derive(Debug)]
@@ -54,10 +53,6 @@ impl ImputeFacts {
             .into_iter()
             .map(|j| distributions::gather(table, filled, j, &filled_cells[j], distributions, &intervals))
             .collect();
-        let mut scores = imputation.scores.clone();
-        // By the ratio to the baseline's error; columns without one come last.
-        scores.sort_by(|a, b| b.ratio().unwrap_or(-1.0).total_cmp(&a.ratio().unwrap_or(-1.0)));
-        scores.truncate(SCORED);
         work.events
             .extend(imputation.notes.iter().map(|note| Event { place: "method".to_owned(), what: note.clone() }));
         work.events.extend(imputation.fallbacks.iter().map(event_of));
@@ -67,7 +62,7 @@ impl ImputeFacts {
             filled: filled_cells.iter().map(Vec::len).sum(),
             columns,
             filled_columns,
-            scores,
+            accuracy: accuracy::gather(table, &imputation.scores, &filled_cells),
             uncertain: distributions.map(|b| certainty::gather(table, filled, b, &intervals)),
         }
     }
