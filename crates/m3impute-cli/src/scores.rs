@@ -92,10 +92,12 @@ pub fn table<'a>(scores: impl Iterator<Item = (&'a ColumnScore, usize)>, cells: 
     let scores: Vec<_> = scores.collect();
     // Columns without missing cells have none to count.
     let counted = scores.iter().any(|(_, cells)| *cells > 0);
-    let head = ["column", cells, "held out", "error", "baseline", "", "best single model", "ensemble"];
-    let kept = |place: usize| counted || place != 1;
+    let head =
+        ["column", cells, "held out", "error", "baseline", "", "accuracy (baseline)", "best single model", "ensemble"];
+    let has_levels = scores.iter().any(|(score, _)| score.validation.accuracy.is_some());
+    let kept = |place: usize| (counted || place != 1) && (has_levels || place != 6);
     let mut grid = Grid::new(head.into_iter().enumerate().filter(|(at, _)| kept(*at)).map(|(_, text)| text));
-    grid = grid.right(1..=if counted { 5 } else { 4 });
+    grid = grid.right(1..=4 + usize::from(counted) + usize::from(has_levels));
     for (score, cells) in scores {
         let held = &score.validation;
         let error = |e: Option<f64>| e.map_or_else(|| "?".to_owned(), |e| words::error(score, e));
@@ -104,13 +106,18 @@ pub fn table<'a>(scores: impl Iterator<Item = (&'a ColumnScore, usize)>, cells: 
             Some(ratio) if ratio <= 0.5 => Look::Good,
             _ => Look::Plain,
         };
-        let row: [Cell; 8] = [
+        let accuracy = held.accuracy.map_or_else(String::new, |own| {
+            let baseline = held.baseline_accuracy.map_or_else(String::new, |b| format!(" ({:.1} %)", 100.0 * b));
+            format!("{:.1} %{baseline}", 100.0 * own)
+        });
+        let row: [Cell; 9] = [
             score.column.clone().into(),
             thousands(cells).into(),
             thousands(held.cells).into(),
             error(held.error).into(),
             error(held.baseline).into(),
             Cell::new(score.ratio().map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)), look),
+            accuracy.into(),
             held.best.as_ref().map_or_else(String::new, |b| format!("{} ({})", error(Some(b.error)), b.name)).into(),
             Cell::new(held.ensemble.clone(), Look::Dim),
         ];

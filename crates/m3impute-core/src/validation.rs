@@ -54,6 +54,11 @@ pub struct ValidationScore {
     pub error: Option<f64>,
     /// That of the baseline: the median, or the shares of the levels.
     pub baseline: Option<f64>,
+    /// The share of the held-out cells whose most probable level is right; none for numbers, and where too few cells were
+    /// held out.
+    pub accuracy: Option<f64>,
+    /// That of the baseline: the most frequent level.
+    pub baseline_accuracy: Option<f64>,
     /// The best single model other than the baseline.
     pub best: Option<SingleModel>,
     /// The ensemble weights, in words: `forest 60 %, network 40 %`.

@@ -44,6 +44,12 @@ pub struct Validation {
     pub ensemble: f64,
     /// That of each candidate, where it has one.
     pub candidates: Vec<Option<f64>>,
+    /// The share of them whose most probable level is right; none of numbers.
+    #[serde(default)]
+    pub accuracy: Option<f64>,
+    /// That of the baseline.
+    #[serde(default)]
+    pub baseline_accuracy: Option<f64>,
     /// The share of them that the calibrated 90 % interval covers; none where there are too few, or levels.
     pub coverage: Option<f64>,
     /// Whether they were held out in the table's own patterns, because the column has missing cells.

@@ -16,6 +16,8 @@ pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
             cells: validation.cells,
             error: (validation.cells >= MIN_CELLS).then_some(validation.ensemble),
             baseline: alone(BASELINE),
+            accuracy: validation.accuracy.filter(|_| validation.cells >= MIN_CELLS),
+            baseline_accuracy: validation.baseline_accuracy,
             best: best.min_by(|a, b| a.error.total_cmp(&b.error)),
             ensemble: in_words(&named(model, &candidates, &ensemble.fill.weights)),
             coverage: validation.coverage,

@@ -43,13 +43,15 @@ fn filled(of: &Accuracy) -> Option<Html> {
     if of.known.is_empty() {
         return None;
     }
-    let rows: Html = of.known.iter().map(|(score, cells)| row(score, Some(*cells))).collect();
+    let shown = Shown::of(true, of.known.iter().map(|(score, _)| score));
+    let rows: Html = of.known.iter().map(|(score, cells)| row(score, *cells, shown)).collect();
     let hidden = of.known_columns - of.known.len();
     let cut =
         (hidden > 0).then(|| html!(" Shown are the {} worst; {} more have errors.", of.known.len(), thousands(hidden)));
     let caption = html!(
         "Filled columns: validation errors on held-out cells, in the units of each column or, for levels, as log loss; \
-         worst column first. The line in the bars is the baseline (median, or the frequencies of the levels).{}",
+         worst column first. Of levels, “right” is the share of held-out \
+         cells whose most probable level is the true one, beside that of the most frequent level. The line in the bars is the baseline (median, or the frequencies of the levels).{}",
         cut
     );
     let poor: Vec<&str> =
@@ -61,7 +63,7 @@ fn filled(of: &Accuracy) -> Option<Html> {
             count(of.poor_cells, "cell")
         )
     });
-    Some(html!("{}{}", scroll("Validation errors of filled columns", table(caption, true, rows)), poor))
+    Some(html!("{}{}", scroll("Validation errors of filled columns", table(caption, shown, rows)), poor))
 }
 
 /// Columns whose errors matter for new rows alone.
@@ -69,7 +71,8 @@ fn unfilled(of: &Accuracy) -> Option<Html> {
     if of.unfilled.is_empty() {
         return None;
     }
-    let rows: Html = of.unfilled.iter().map(|score| row(score, None)).collect();
+    let shown = Shown::of(false, of.unfilled.iter());
+    let rows: Html = of.unfilled.iter().map(|score| row(score, 0, shown)).collect();
     let hidden = of.unfilled_columns - of.unfilled.len();
     let cut = (hidden > 0)
         .then(|| html!(" Shown are the {} worst of {}.", of.unfilled.len(), thousands(of.unfilled_columns)));
@@ -78,25 +81,54 @@ fn unfilled(of: &Accuracy) -> Option<Html> {
     Some(html!(
         "<details><summary>Columns without missing cells; for new rows ({})</summary>\n{}</details>\n",
         thousands(of.unfilled_columns),
-        scroll("Validation errors of columns without missing cells", table(caption, false, rows))
+        scroll("Validation errors of columns without missing cells", table(caption, shown, rows))
     ))
 }
 
-fn table(caption: Html, counted: bool, rows: Html) -> Html {
-    let filled = counted.then(|| html!("<th scope=\"col\" class=\"n\">Filled</th>"));
+/// What the columns of a table of errors have: only these are shown.
+#[derive(Clone, Copy)]
+struct Shown {
+    filled: bool,
+    accuracy: bool,
+    coverage: bool,
+}
+
+impl Shown {
+    fn of<'a>(filled: bool, scores: impl Iterator<Item = &'a ColumnScore>) -> Shown {
+        let mut shown = Shown { filled, accuracy: false, coverage: false };
+        for ColumnScore { validation, .. } in scores {
+            shown.accuracy |= validation.accuracy.is_some();
+            shown.coverage |= validation.coverage.is_some();
+        }
+        shown
+    }
+}
+
+fn table(caption: Html, shown: Shown, rows: Html) -> Html {
+    let head = |text: &str| html!("<th scope=\"col\" class=\"n\">{}</th>", text);
+    let filled = shown.filled.then(|| head("Filled"));
     html!(
         "<table class=\"sortable\"><caption>{}</caption><thead><tr><th scope=\"col\" data-text>Column</th>{}\
          <th scope=\"col\" class=\"n\">Held out</th><th scope=\"col\" class=\"n\">Error</th>\
-         <th scope=\"col\" class=\"n\">Baseline</th><th scope=\"col\" class=\"n\">Share of it</th><td></td>\
+         <th scope=\"col\" class=\"n\">Baseline</th><th scope=\"col\" class=\"n\">Share of it</th><td></td>{}{}\
          <th scope=\"col\" class=\"n\">Best single model</th><th scope=\"col\" data-text>Ensemble</th></tr></thead>\n\
          <tbody>\n{}</tbody></table>",
         caption,
         filled,
+        shown.accuracy.then(|| html!("{}{}", head("Right"), head("Baseline right"))),
+        shown.coverage.then(|| head("In 90 % interval")),
         rows
     )
 }
 
-fn row(score: &ColumnScore, filled: Option<usize>) -> Html {
+/// A share as a cell of a table.
+fn share(share: Option<f64>) -> Html {
+    let by = share.map_or_else(String::new, |share| share.to_string());
+    let text = share.map_or_else(String::new, |share| format!("{:.1} %", 100.0 * share));
+    html!("<td class=\"n\" data-by=\"{}\">{}</td>", by, text)
+}
+
+fn row(score: &ColumnScore, filled: usize, shown: Shown) -> Html {
     let held = &score.validation;
     let is_loss = score.measure == Measure::LogLoss;
     let figure = |e: f64| if is_loss { format!("{e:.3}") } else { error(score, e) };
@@ -107,11 +139,11 @@ fn row(score: &ColumnScore, filled: Option<usize>) -> Html {
     let best = held.best.as_ref();
     html!(
         "<tr><th scope=\"row\">{}{}</th>{}<td class=\"n\">{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
-         <td class=\"n\" data-by=\"{}\">{}</td><td class=\"n{}\">{}</td><td>{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
-         <td class=\"mixed\">{}</td></tr>\n",
+         <td class=\"n\" data-by=\"{}\">{}</td><td class=\"n{}\">{}</td><td>{}</td>{}{}\
+         <td class=\"n\" data-by=\"{}\">{}</td><td class=\"mixed\">{}</td></tr>\n",
         short(&score.column, NAME),
         unit,
-        filled.map(|cells| html!("<td class=\"n\">{}</td>", thousands(cells))),
+        shown.filled.then(|| html!("<td class=\"n\">{}</td>", thousands(filled))),
         thousands(held.cells),
         by(held.error),
         text(held.error),
@@ -120,6 +152,8 @@ fn row(score: &ColumnScore, filled: Option<usize>) -> Html {
         if score.is_no_better_than_baseline() { " poor-text" } else { "" },
         ratio.map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)),
         ratio.map(charts::ratio),
+        shown.accuracy.then(|| html!("{}{}", share(held.accuracy), share(held.baseline_accuracy))),
+        shown.coverage.then(|| share(held.coverage)),
         by(best.map(|b| b.error)),
         best.map_or_else(String::new, |b| format!("{} ({})", figure(b.error), b.name)),
         short(&held.ensemble, 120).replace(" %", "\u{a0}%")
