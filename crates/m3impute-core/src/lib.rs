@@ -14,6 +14,7 @@ mod imputer;
 mod matrix_method;
 mod metrics;
 pub mod missing;
+pub mod missingness;
 mod model_file;
 mod run;
 mod sampler;
