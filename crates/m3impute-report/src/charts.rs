@@ -1,10 +1,11 @@
 //! Drawings, as SVG inside the page. Colours come from the style sheet by class.
 
-use crate::facts::{Compared, Histogram, LevelShare, Matrix, Whisker};
+use crate::facts::{Compared, Heat, Histogram, LevelShare, Matrix, Whisker};
 use crate::html::{Html, html};
 use crate::svg::{Anchor, Fit, Paint, Svg};
 use crate::words::{count, percent, short, thousands, value};
 use m3impute_core::Kind;
+use m3impute_core::missingness::Auc;
 use std::fmt::Write;
 
 /// Bars of filled values may be so many times as tall as those of the observed ones; what is above is cut.
@@ -15,6 +16,8 @@ const THICKEST: f64 = 44.0;
 const NARROW: f64 = 0.5;
 /// Classes of the shades of missing cells, from few to all.
 const SHADES: [&str; 4] = ["m1", "m2", "m3", "m4"];
+/// Classes of correlations: four positive ones from weak to strong, and four negative ones.
+const HEAT: [&str; 8] = ["m1", "m2", "m3", "m4", "d1", "d2", "d3", "d4"];
 /// Width and height of a bar.
 const BAR: (f64, f64) = (100.0, 8.0);
 /// Width and height of an entry of a key.
@@ -219,6 +222,82 @@ pub(crate) fn level(share: &LevelShare, most: f64) -> Html {
         svg.rect(Paint::Class("tick"), ((place(p) - 0.8).clamp(0.0, 98.4), 5.0), (1.6, 9.0));
     }
     svg.in_page("level", (100.0, 14.0), Fit::Stretched, None)
+}
+
+/// An AUC with its interval, from 0.3 to 1; the line is chance.
+pub(crate) fn auc(of: &Auc) -> Html {
+    let place = |auc: f64| 100.0 * ((auc - 0.3) / 0.7).clamp(0.0, 1.0);
+    let (low, high) = (place(of.low), place(of.high));
+    let mut svg = Svg::new();
+    svg.rect(Paint::Class("track"), (0.0, 0.0), BAR);
+    svg.rect(
+        Paint::Class(if of.is_evidence() { "filled" } else { "observed" }),
+        (low, 2.0),
+        ((high - low).max(1.0), 4.0),
+    );
+    svg.rect(Paint::Class("tick"), ((place(of.value) - 1.0).max(0.0), 0.0), (2.0, BAR.1));
+    svg.rect(Paint::Class("mark"), (place(0.5) - 0.5, 0.0), (1.0, BAR.1));
+    svg.in_page("bar", BAR, Fit::Stretched, None)
+}
+
+/// The correlation of each two columns, below the diagonal; the names of rows stand on the left, those of columns on
+/// the diagonal above them.
+pub(crate) fn heat(heat: &Heat) -> Html {
+    const CELL: f64 = 16.0;
+    const LEFT: f64 = 150.0;
+    const TOP: f64 = 8.0;
+    let names = heat.names.len();
+    let mut labels = Svg::new();
+    let mut paths: [String; 8] = Default::default();
+    let mut ground = String::new();
+    for (b, name) in heat.names.iter().enumerate() {
+        let y = TOP + b as f64 * CELL;
+        if b > 0 {
+            labels.text((LEFT - 8.0, y + 12.0), Anchor::End, None, &short(name, 20));
+        }
+        if b + 1 < names {
+            labels.text((LEFT + b as f64 * CELL + 6.0, y + 12.0), Anchor::Start, None, &short(name, 20));
+        }
+        for a in 0..b {
+            let x = LEFT + a as f64 * CELL;
+            let w = CELL - 1.0;
+            let square = format!("M{x} {y}h{w}v{w}h-{w}z");
+            match heat_class(heat.phi[b * names + a]) {
+                Some(class) => paths[class] += &square,
+                None => ground += &square,
+            }
+        }
+    }
+    let mut svg = Svg::new();
+    svg.path(Paint::Class("ground"), &ground);
+    for (class, path) in HEAT.iter().zip(&paths).filter(|(_, path)| !path.is_empty()) {
+        svg.path(Paint::Class(class), path);
+    }
+    svg.group("label", labels);
+    let size = names as f64 * CELL;
+    let label =
+        format!("Correlation of missing cells of {}. The strongest pairs are in the table.", count(names, "column"));
+    svg.in_page("matrix", (LEFT + size + 130.0, TOP + size + 4.0), Fit::Natural, Some(&label))
+}
+
+/// Which of the classes of [`HEAT`] a correlation has; none where there is none.
+fn heat_class(phi: f32) -> Option<usize> {
+    let strength = match phi.abs() {
+        0.0 => return None,
+        p if p < 0.25 => 0,
+        p if p < 0.5 => 1,
+        p if p < 0.75 => 2,
+        _ => 3,
+    };
+    Some(if phi > 0.0 { strength } else { 4 + strength })
+}
+
+/// What the colours of correlations mean.
+pub(crate) fn heat_key() -> Html {
+    let of = |class: &str, words: &str| html!("<li>{}{}</li>", key_area(class), words);
+    let key = [("m1", "up to 0.25"), ("m2", "up to 0.5"), ("m3", "up to 0.75"), ("m4", "more"), ("d3", "negative")];
+    let entries: Html = key.into_iter().map(|(class, words)| of(class, words)).collect();
+    html!("<ul class=\"key\" aria-label=\"Key\">{}</ul>", entries)
 }
 
 /// What the shades mean, where there are any.

@@ -1,5 +1,6 @@
 //! The facts of a page, as plain data: already counted, and limited in size for any table.
 
+use m3impute_core::missingness::Auc;
 use m3impute_core::{ColumnScore, Kind};
 use m3impute_eval::Spread;
 
@@ -40,6 +41,10 @@ pub struct ImputeFacts {
     pub work: Work,
     /// The missing cells.
     pub missing: Missing,
+    /// What goes together with missing cells.
+    pub not_at_random: NotAtRandom,
+    /// Which columns are missing together.
+    pub together: MissingTogether,
     /// How many cells were filled.
     pub filled: usize,
     /// The imputed values of the columns that are shown.
@@ -117,6 +122,80 @@ pub struct ColumnMissing {
     pub missing: usize,
     /// How many of these were filled.
     pub filled: usize,
+}
+
+/// What goes together with missing cells: evidence against missing completely at random.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NotAtRandom {
+    /// The columns that were looked at, the most missing cells first.
+    pub columns: Vec<MissingnessOf>,
+    /// How many columns have too few missing or too few observed cells.
+    pub too_few: usize,
+    /// How many further columns could have been looked at.
+    pub further: usize,
+    /// How many other columns were looked at for each, and how many there are.
+    pub others: (usize, usize),
+    /// Whether rows were sampled.
+    pub sampled: bool,
+}
+
+/// What goes together with the missing cells of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissingnessOf {
+    /// Its name.
+    pub name: String,
+    /// How many of its cells are missing.
+    pub missing: usize,
+    /// How well the values of other columns tell where it is missing.
+    pub values: Auc,
+    /// How well they do together with where these are missing.
+    pub values_and_missingness: Auc,
+    /// What differs most where it is missing.
+    pub tells: Vec<Tell>,
+}
+
+/// A column that differs where another one is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tell {
+    /// Its name.
+    pub column: String,
+    /// By how much, in words.
+    pub effect: String,
+}
+
+/// Which columns are missing together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MissingTogether {
+    /// How many columns were compared.
+    pub columns: usize,
+    /// How many further incomplete columns there are.
+    pub further: usize,
+    /// How many pairs are beyond chance.
+    pub all_pairs: usize,
+    /// The strongest of them.
+    pub pairs: Vec<Correlated>,
+    /// A picture of the pairs.
+    pub heat: Heat,
+}
+
+/// Two columns whose missing cells are correlated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Correlated {
+    /// Their names.
+    pub names: [String; 2],
+    /// The correlation.
+    pub phi: f64,
+    /// In how many rows both are missing.
+    pub rows: usize,
+}
+
+/// The correlations of some columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heat {
+    /// Their names.
+    pub names: Vec<String>,
+    /// The correlation of each with those before it; 0 where it may be chance. // [names, names]
+    pub phi: Vec<f32>,
 }
 
 /// Where cells are missing: rows and columns in groups, so that the picture has a bounded size.

@@ -31,7 +31,8 @@ pub mod words;
 
 pub use advice::advice;
 pub use facts::{
-    Accuracy, ColumnCompared, ColumnMissing, Compared, EvaluateFacts, Event, Filled, Histogram, ImputeFacts,
-    LevelShare, Matrix, Missing, Pattern, Repeats, Shape, UncertainCell, UncertainRow, Whisker, Work,
+    Accuracy, ColumnCompared, ColumnMissing, Compared, Correlated, EvaluateFacts, Event, Filled, Heat, Histogram,
+    ImputeFacts, LevelShare, Matrix, Missing, MissingTogether, MissingnessOf, NotAtRandom, Pattern, Repeats, Shape,
+    Tell, UncertainCell, UncertainRow, Whisker, Work,
 };
 pub use gather::{Evaluated, Imputed};

@@ -1,5 +1,6 @@
 //! Formatting of numbers for reports and the command line.
 
+use crate::html::{Html, html};
 use m3impute_core::{ColumnScore, Kind, Measure};
 
 /// `1 cell`, `2 cells`.
@@ -28,6 +29,24 @@ pub fn thousands(number: usize) -> String {
 /// `12.3 %`.
 pub fn percent(part: usize, whole: usize) -> String {
     format!("{:.1} %", if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 })
+}
+
+/// `12 %` of a share.
+pub(crate) fn share(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// A name that may be broken after its marks, and so need not be broken inside of a word.
+pub(crate) fn breakable(name: &str) -> Html {
+    let mut pieces = Html::default();
+    let mut from = 0;
+    for (at, mark) in name.char_indices().filter(|(_, c)| "_-./:,;=+|".contains(*c)) {
+        let to = at + mark.len_utf8();
+        pieces += html!("{}<wbr>", name[from..to].to_owned());
+        from = to;
+    }
+    pieces += html!("{}", name[from..].to_owned());
+    pieces
 }
 
 /// `1.2 GB`, `34.5 MB`, `678 kB`.

@@ -5,6 +5,7 @@ mod certainty;
 mod distributions;
 mod evaluation;
 mod missing;
+mod missingness;
 
 pub use evaluation::Evaluated;
 
@@ -58,6 +59,8 @@ impl ImputeFacts {
         work.events.extend(imputation.fallbacks.iter().map(event_of));
         ImputeFacts {
             work,
+            not_at_random: missingness::not_at_random(table),
+            together: missingness::together(table),
             missing,
             filled: filled_cells.iter().map(Vec::len).sum(),
             columns,

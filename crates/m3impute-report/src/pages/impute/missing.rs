@@ -1,13 +1,13 @@
 //! What was missing.
 
-use super::NAME;
+use super::{NAME, missingness};
 use crate::charts;
-use crate::facts::Missing;
+use crate::facts::{Missing, MissingTogether};
 use crate::html::{Html, html};
 use crate::page::{not_available, scroll};
 use crate::words::{count, percent, short, thousands};
 
-pub(super) fn section(of: &Missing) -> Html {
+pub(super) fn section(of: &Missing, together: &MissingTogether) -> Html {
     if of.cells == 0 {
         return not_available("Nothing was missing.");
     }
@@ -53,10 +53,11 @@ pub(super) fn section(of: &Missing) -> Html {
         rows
     );
     html!(
-        "{}<h3>By column</h3>\n{}<h3>Missing together</h3>\n{}",
+        "{}<h3>By column</h3>\n{}<h3>Missing together</h3>\n{}<h3>Correlation of missing cells</h3>\n{}",
         picture,
         scroll("Missing cells by column", table),
-        patterns(of)
+        patterns(of),
+        missingness::together(together)
     )
 }
 

@@ -3,6 +3,7 @@
 mod accuracy;
 mod certainty;
 mod missing;
+mod missingness;
 mod values;
 
 use crate::facts::{ImputeFacts, Missing};
@@ -21,7 +22,8 @@ impl ImputeFacts {
     /// The report as one HTML file that loads nothing.
     pub fn page(&self) -> String {
         let sections = vec![
-            Section::new("missing", "What was missing", missing::section(&self.missing)),
+            Section::new("missing", "What was missing", missing::section(&self.missing, &self.together)),
+            Section::new("why", "What goes together with missing cells", missingness::section(&self.not_at_random)),
             Section::new("filled", "Imputed values", values::section(self)),
             Section::new("trust", "Accuracy", accuracy::section(self)),
             Section::new("rows", "Least certain rows", certainty::section(self)),
