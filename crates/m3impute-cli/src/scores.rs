@@ -34,8 +34,9 @@ pub fn say(of: &FilledScores<'_>, cells: &str, verbosity: &Verbosity) {
             table(rows, cells, &verbosity.aside()).lines().for_each(|line| verbosity.say_coloured(line));
         }
         n => verbosity.say(format!(
-            "{} without missing cells validated too, for new rows: `m3impute info MODEL` of a fitted model lists them",
-            if n == 1 { "1 column".to_owned() } else { format!("{} columns", thousands(n)) }
+            "{} without missing cells {} validated too, for new rows: `m3impute info` of a fitted model lists them",
+            count(n, "column"),
+            if n == 1 { "was" } else { "were" }
         )),
     }
 }

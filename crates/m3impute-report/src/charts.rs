@@ -1,10 +1,9 @@
 //! Drawings, as SVG inside the page. Colours come from the style sheet by class.
 
-use crate::facts::{Compared, Heat, Histogram, LevelShare, Matrix, Whisker};
+use crate::facts::{Axis, Compared, Heat, Histogram, LevelShare, Matrix, Scatter, Whisker};
 use crate::html::{Html, html};
 use crate::svg::{Anchor, Fit, Paint, Svg};
-use crate::words::{count, percent, short, thousands, value};
-use m3impute_core::Kind;
+use crate::words::{Numerals, count, percent, short, thousands};
 use m3impute_core::missingness::Auc;
 use std::fmt::Write;
 
@@ -135,7 +134,7 @@ fn shade(share: f32) -> Option<usize> {
 
 /// Numbers: observed ones as wide bars, filled ones as narrow bars in front, the predictive distribution as a line;
 /// below, some filled cells with their intervals.
-pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
+pub(crate) fn histogram(of: &Histogram, numerals: Numerals, label: &str) -> Html {
     const WIDTH: f64 = 320.0;
     const HEIGHT: f64 = 104.0;
     const STEP: f64 = 6.0;
@@ -168,7 +167,7 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
         svg.path(Paint::Class("predicted"), &path);
     }
     svg.path(Paint::Class("axis"), &format!("M0 {HEIGHT}H{WIDTH}"));
-    let place = |v: f64| ((v - of.low) / (of.high - of.low)).clamp(0.0, 1.0) * (WIDTH - 4.0) + 2.0;
+    let place = |v: f64| of.axis.place(v) * (WIDTH - 4.0) + 2.0;
     let band = if of.whiskers.is_empty() { 0.0 } else { of.whiskers.len() as f64 * STEP + 6.0 };
     let (mut lines, mut points) = (String::new(), String::new());
     for (at, Whisker { low, point, high }) in of.whiskers.iter().enumerate() {
@@ -182,10 +181,62 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     svg.path(Paint::Class("point"), &points);
     let bottom = HEIGHT + band;
     let mut labels = Svg::new();
-    labels.text((0.0, bottom + 14.0), Anchor::Start, None, &end(kind, of.low, true));
-    labels.text((WIDTH, bottom + 14.0), Anchor::End, None, &end(kind, of.high, false));
+    labels.text((0.0, bottom + 14.0), Anchor::Start, None, &numerals.end(of.axis.low, true));
+    labels.text((WIDTH, bottom + 14.0), Anchor::End, None, &numerals.end(of.axis.high, false));
+    let mut strokes = String::new();
+    for (at, text) in decades(&of.axis, numerals) {
+        let _ = write!(strokes, "M{:.1} {HEIGHT}v4", at * WIDTH);
+        labels.text((at * WIDTH, bottom + 14.0), Anchor::Middle, None, &text);
+    }
+    if !strokes.is_empty() {
+        svg.path(Paint::Class("axis"), &strokes);
+    }
     svg.group("label", labels);
     svg.in_page("chart", (WIDTH, bottom + 18.0), Fit::Scaled, Some(label))
+}
+
+/// Powers of ten on a logarithmic axis, as far as there is room between its ends: where they are, and their names.
+fn decades(axis: &Axis, numerals: Numerals) -> Vec<(f64, String)> {
+    if !axis.log {
+        return Vec::new();
+    }
+    let all = (axis.low.log10().ceil() as i32..=axis.high.log10().floor() as i32).map(|power| 10_f64.powi(power));
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    for value in all {
+        let at = axis.place(value);
+        let room = ticks.last().is_none_or(|(before, _)| at - before > 0.2);
+        if (0.22..=0.78).contains(&at) && room {
+            ticks.push((at, numerals.value(value)));
+        }
+    }
+    ticks
+}
+
+/// Predicted against true values; on the line they are the same.
+pub(crate) fn scatter(of: &Scatter, label: &str) -> Html {
+    const LEFT: f64 = 6.0;
+    const SIDE: f64 = 240.0;
+    const TOP: f64 = 18.0;
+    const WIDTH: f64 = 320.0;
+    let wide = WIDTH - LEFT - 4.0;
+    let x = |v: f64| LEFT + 4.0 + of.axis.place(v) * (wide - 8.0);
+    let y = |v: f64| TOP + SIDE - 4.0 - of.axis.place(v) * (SIDE - 8.0);
+    let mut dots = String::new();
+    for [truth, predicted] in &of.points {
+        let _ = write!(dots, "M{:.0} {:.0}h0", x(*truth), y(*predicted));
+    }
+    let mut svg = Svg::new();
+    svg.path(Paint::Class("axis"), &format!("M{LEFT} {TOP}V{}H{}", TOP + SIDE, LEFT + wide));
+    let (low, high) = (of.axis.low, of.axis.high);
+    svg.path(Paint::Class("same"), &format!("M{:.1} {:.1}L{:.1} {:.1}", x(low), y(low), x(high), y(high)));
+    svg.path(Paint::Class("held"), &dots);
+    let mut labels = Svg::new();
+    labels.text((LEFT, TOP - 6.0), Anchor::Start, None, "predicted ↑");
+    labels.text((LEFT, TOP + SIDE + 14.0), Anchor::Start, None, &of.numerals.value(low));
+    labels.text((LEFT + wide, TOP + SIDE + 14.0), Anchor::End, None, &of.numerals.value(high));
+    labels.text((LEFT + wide / 2.0, TOP + SIDE + 14.0), Anchor::Middle, None, "true →");
+    svg.group("label", labels);
+    svg.in_page("chart", (WIDTH, TOP + SIDE + 18.0), Fit::Scaled, Some(label))
 }
 
 /// Whether a bar of filled values is cut.
@@ -200,15 +251,6 @@ fn largest(shares: &[f64]) -> f64 {
 /// The tallest of what the filled values should look like.
 fn usual(of: &Histogram) -> f64 {
     largest(&of.observed).max(of.predicted.as_deref().map_or(0.0, largest)).max(1e-9)
-}
-
-/// An end of an axis. Bins of whole numbers begin half a step before them.
-fn end(kind: Kind, at: f64, low: bool) -> String {
-    match (kind, low) {
-        (Kind::Integer, true) => value(kind, at.ceil()),
-        (Kind::Integer, false) => value(kind, at.floor()),
-        _ => value(kind, at),
-    }
 }
 
 /// A level: its share of the observed values above that of the filled ones, and a tick at its mean probability.
@@ -350,6 +392,7 @@ pub(crate) fn share(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use m3impute_core::Kind;
 
     #[test]
     fn missing_cells_that_touch_are_one_shape() {
@@ -364,8 +407,7 @@ mod tests {
     #[test]
     fn a_histogram_has_a_bar_for_every_bin_with_values() {
         let of = Histogram {
-            low: 0.0,
-            high: 4.0,
+            axis: Axis { low: 0.0, high: 4.0, log: false },
             observed: vec![0.5, 0.0, 0.25, 0.25],
             filled: vec![0.0, 1.0, 0.0, 0.0],
             binned: true,
@@ -373,7 +415,7 @@ mod tests {
             whiskers: vec![Whisker { low: 1.0, point: 2.0, high: 3.0 }],
             ..Histogram::default()
         };
-        let svg = histogram(&of, Kind::Continuous, "x").into_string();
+        let svg = histogram(&of, Numerals::of_kind(Kind::Continuous), "x").into_string();
         let shapes = |class: &str| {
             let from = svg.find(&format!("class=\"{class}\" d=\"")).unwrap();
             svg[from..].split('"').nth(3).unwrap().matches('M').count()

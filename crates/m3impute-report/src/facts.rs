@@ -1,5 +1,6 @@
 //! The facts of a page, as plain data: already counted, and limited in size for any table.
 
+use crate::words::Numerals;
 use m3impute_core::missingness::Auc;
 use m3impute_core::{ColumnScore, Kind};
 use m3impute_eval::Spread;
@@ -21,8 +22,21 @@ pub struct Work {
     pub when: f64,
     /// How long it took.
     pub seconds: f64,
+    /// Values that may stand for missing.
+    pub suspects: Vec<Suspect>,
     /// Warnings.
     pub events: Vec<Event>,
+}
+
+/// Values of a column that may stand for missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// The column.
+    pub column: String,
+    /// Each such value, how often it occurs, and what is suspicious about it.
+    pub values: Vec<(String, usize, String)>,
+    /// The setting that takes them as missing, as it is typed.
+    pub setting: String,
 }
 
 /// A warning.
@@ -53,8 +67,12 @@ pub struct ImputeFacts {
     pub filled_columns: usize,
     /// The validation errors on held-out cells.
     pub accuracy: Accuracy,
+    /// How far draws lie apart in columns with distributions, most filled cells first, and how many columns there are.
+    pub draws: (Vec<DrawSpread>, usize),
     /// The least certain rows, worst first; none where the method has no distributions.
     pub uncertain: Option<Vec<UncertainRow>>,
+    /// Some filled cells: the least certain ones, or the first ones where the method has no distributions.
+    pub cells: Vec<FilledCell>,
 }
 
 /// What validation says of the filled cells; nothing where the method holds no cells out.
@@ -80,6 +98,10 @@ pub struct Accuracy {
     pub unknown_columns: usize,
     /// How many of their cells were filled.
     pub unknown_cells: usize,
+    /// Predicted against true numbers of held-out cells, in columns with filled cells, most of them first.
+    pub scatters: Vec<Scatter>,
+    /// How many such columns there are.
+    pub all_scatters: usize,
     /// Columns without filled cells, worst first, as many as are shown.
     pub unfilled: Vec<ColumnScore>,
     /// How many such columns there are.
@@ -229,6 +251,8 @@ pub struct Filled {
     pub name: String,
     /// What its values mean.
     pub kind: Kind,
+    /// How its numbers are written.
+    pub numerals: Numerals,
     /// How many cells are observed.
     pub observed: usize,
     /// How many were filled.
@@ -246,13 +270,35 @@ pub enum Shape {
     Levels(Vec<LevelShare>),
 }
 
+/// An axis of numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// Where it begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+    /// Whether it is logarithmic.
+    pub log: bool,
+}
+
+impl Axis {
+    /// Where a number lies: 0 at the beginning, 1 at the end, and nowhere beyond.
+    ///
+    /// ```
+    /// let axis = m3impute_report::Axis { low: 1.0, high: 10_000.0, log: true };
+    /// assert_eq!((axis.place(100.0), axis.place(0.1)), (0.5, 0.0));
+    /// ```
+    pub fn place(&self, value: f64) -> f64 {
+        let there = |value: f64| if self.log { value.max(self.low).ln() } else { value };
+        ((there(value) - there(self.low)) / (there(self.high) - there(self.low))).clamp(0.0, 1.0)
+    }
+}
+
 /// Shares of numbers in bins of equal width. What lies outside is counted in the first or the last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Where the first bin begins.
-    pub low: f64,
-    /// Where the last one ends.
-    pub high: f64,
+    /// Where the first bin begins and the last one ends; on a logarithmic axis bins have equal ratios.
+    pub axis: Axis,
     /// Of the observed values.
     pub observed: Vec<f64>,
     /// Of the filled ones.
@@ -297,6 +343,43 @@ pub struct LevelShare {
     pub predicted: Option<f64>,
 }
 
+/// Predicted against true values of held-out cells of a column of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scatter {
+    /// Its name.
+    pub name: String,
+    /// How its numbers are written.
+    pub numerals: Numerals,
+    /// How many cells were held out, drawn or not.
+    pub cells: usize,
+    /// The share of them that lies in the 90 % interval.
+    pub coverage: Option<f64>,
+    /// The axis of both.
+    pub axis: Axis,
+    /// True and predicted values, as many as are drawn.
+    pub points: Vec<[f64; 2]>,
+    /// How many of the points lie outside of the axis; they are drawn at its ends.
+    pub outside: usize,
+}
+
+/// How far draws of the filled cells of a column lie apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrawSpread {
+    /// Its name.
+    pub name: String,
+    /// What its values mean.
+    pub kind: Kind,
+    /// How many cells have draws.
+    pub filled: usize,
+    /// Of a number, the mean standard deviation of a cell over draws; of levels, the mean probability that two draws of
+    /// a cell differ.
+    pub cell: f64,
+    /// That as a share of what it would be if a cell were drawn from the observed values of the column.
+    pub share: f64,
+    /// The share of the variance of the column's mean that lies between draws; none of levels.
+    pub of_mean: Option<f64>,
+}
+
 /// A row with large uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UncertainRow {
@@ -320,6 +403,17 @@ pub struct UncertainCell {
     pub value: String,
     /// Its interval or probability, as text.
     pub certainty: String,
+}
+
+/// A filled cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilledCell {
+    /// Its row, counted from 1.
+    pub row: usize,
+    /// Its column, value, and interval or probability.
+    pub cell: UncertainCell,
+    /// From 0 (certain) to 1 (no better than the distribution of its column), where the method has distributions.
+    pub uncertainty: Option<f64>,
 }
 
 /// The facts of a comparison report.

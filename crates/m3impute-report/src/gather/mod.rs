@@ -1,12 +1,15 @@
 //! From tables to facts: counts, shares and samples.
 
 mod accuracy;
+mod axis;
 mod certainty;
 mod distributions;
+mod draws;
 mod evaluation;
 mod missing;
 mod missingness;
 
+pub(crate) use certainty::LISTED_OF_COLUMN;
 pub use evaluation::Evaluated;
 
 use crate::facts::{Event, ImputeFacts, Work};
@@ -18,7 +21,7 @@ use m3impute_core::{Fallback, Imputation, PredictiveDistributions, Table};
 pub(crate) const LEVEL: f64 = 0.9;
 
 /// Columns of levels or numbers whose distributions are drawn.
-const DRAWN: usize = 48;
+const DRAWN: usize = 40;
 
 /// An imputed table and how it was imputed.
 #[derive(Debug)]
@@ -57,6 +60,13 @@ impl ImputeFacts {
         work.events
             .extend(imputation.notes.iter().map(|note| Event { place: "method".to_owned(), what: note.clone() }));
         work.events.extend(imputation.fallbacks.iter().map(event_of));
+        let (uncertain, cells) = match distributions {
+            Some(b) => {
+                let (rows, cells) = certainty::gather(table, filled, b, &intervals);
+                (Some(rows), cells)
+            }
+            None => (None, certainty::first_cells(table, filled, &filled_cells)),
+        };
         ImputeFacts {
             work,
             not_at_random: missingness::not_at_random(table),
@@ -66,7 +76,9 @@ impl ImputeFacts {
             columns,
             filled_columns,
             accuracy: accuracy::gather(table, &imputation.scores, &filled_cells),
-            uncertain: distributions.map(|b| certainty::gather(table, filled, b, &intervals)),
+            draws: distributions.map_or_else(Default::default, |b| draws::gather(table, b)),
+            uncertain,
+            cells,
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{NAME, NAMED};
 use crate::charts;
-use crate::facts::{Accuracy, ImputeFacts};
+use crate::facts::{Accuracy, DrawSpread, ImputeFacts, Scatter};
 use crate::html::{Html, html};
 use crate::page::{not_available, scroll};
-use crate::words::{count, error, named, percent, short, thousands};
-use m3impute_core::{ColumnScore, Measure};
+use crate::words::{self, breakable, count, difference, error, named, percent, short, thousands};
+use m3impute_core::{ColumnScore, Kind, Measure, ValidationScore};
 
 pub(super) fn section(facts: &ImputeFacts) -> Html {
     let of = &facts.accuracy;
@@ -18,10 +18,12 @@ pub(super) fn section(facts: &ImputeFacts) -> Html {
     }
     html!(
         "<p>While fitting, the method held out some observed cells and predicted them; below are its errors. Cells \
-         that are not missing at random may be harder than these.</p>\n{}{}{}",
+         that are not missing at random may be harder than these.</p>\n{}{}{}{}{}",
         unknown(of),
         filled(of),
-        unfilled(of)
+        unfilled(of),
+        scatters(of),
+        draws(facts)
     )
 }
 
@@ -85,6 +87,91 @@ fn unfilled(of: &Accuracy) -> Option<Html> {
     ))
 }
 
+/// Predicted against true values.
+fn scatters(of: &Accuracy) -> Option<Html> {
+    let hidden = of.all_scatters - of.scatters.len();
+    let cut = (hidden > 0).then(|| {
+        html!(
+            " Shown are the {} columns with the most filled cells; {} more have such cells.",
+            of.scatters.len(),
+            thousands(hidden)
+        )
+    });
+    let cards: Html = of.scatters.iter().map(scatter).collect();
+    (!of.scatters.is_empty()).then(|| {
+        html!(
+            "<h3>Predicted against true values</h3>\n<p>Each mark is an observed cell that was held out: on the line it \
+             was predicted exactly.{}</p>\n<div class=\"cards\">\n{}</div>\n",
+            cut,
+            cards
+        )
+    })
+}
+
+fn scatter(of: &Scatter) -> Html {
+    let drawn = match of.points.len() < of.cells {
+        true => format!("{} of {} held-out cells.", thousands(of.points.len()), thousands(of.cells)),
+        false => format!("{}.", count(of.cells, "held-out cell")),
+    };
+    let coverage = of.coverage.map_or_else(
+        || " Too few of them to know how many the 90 % interval covers.".to_owned(),
+        |coverage| format!(" The 90 % interval covers {:.1} % of them.", 100.0 * coverage),
+    );
+    let log = if of.axis.log { " Both axes are logarithmic." } else { "" };
+    let outside = match of.outside {
+        0 => String::new(),
+        n => format!(" {} drawn at the ends of the axes.", count(n, "mark")),
+    };
+    let words = format!("{drawn}{coverage}{log}{outside}").replace(" %", "\u{a0}%");
+    let name = short(&of.name, NAME);
+    let label = format!("Predicted against true values of {name}. {words}");
+    html!(
+        "<article class=\"card\"><h4>{}</h4>{}<p>{}</p></article>\n",
+        breakable(&name),
+        charts::scatter(of, &label),
+        words
+    )
+}
+
+/// How far draws lie apart.
+fn draws(facts: &ImputeFacts) -> Option<Html> {
+    let (draws, all) = (&facts.draws.0, facts.draws.1);
+    let row = |of: &DrawSpread| {
+        let cell = if of.kind.has_levels() && of.kind != Kind::Ordered {
+            format!("{:.0} % of pairs differ", 100.0 * of.cell)
+        } else {
+            difference(of.kind, of.cell)
+        };
+        html!(
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
+             <td class=\"n\">{}</td><td>{}</td>{}</tr>\n",
+            breakable(&short(&of.name, NAME)),
+            thousands(of.filled),
+            format!("{:e}", of.cell),
+            cell,
+            words::share(of.share),
+            charts::bar(of.share, "filled"),
+            share(of.of_mean)
+        )
+    };
+    let rows: Html = draws.iter().map(row).collect();
+    let hidden = if all > facts.draws.0.len() { " Columns with the most filled cells." } else { "" };
+    let table = html!(
+        "<table class=\"sortable\"><caption>How far several draws of the same filled cell lie apart (multiple imputation): \
+         the mean standard deviation over draws or, of levels, how often two draws differ; and that as a share of what \
+         it would be if cells were drawn from the observed values of their column. Small is certain. The last figure is \
+         the share of the variance of the column’s mean that lies between draws (Rubin’s lambda, for many draws): what \
+         an analysis of one filled table would overlook. Read from the predictive distributions; draws share one fitted \
+         model, whose own uncertainty is not in them.{}</caption><thead><tr><th scope=\"col\" data-text>Column</th>\
+         <th scope=\"col\" class=\"n\">Filled</th><th scope=\"col\" class=\"n\">Spread of a cell</th>\
+         <th scope=\"col\" class=\"n\">Of the column’s</th><td></td><th scope=\"col\" class=\"n\">Of the mean’s \
+         variance</th></tr></thead>\n<tbody>\n{}</tbody></table>",
+        hidden,
+        rows
+    );
+    (!draws.is_empty()).then(|| html!("<h3>Spread between draws</h3>\n{}", scroll("Spread between draws", table)))
+}
+
 /// What the columns of a table of errors have: only these are shown.
 #[derive(Clone, Copy)]
 struct Shown {
@@ -110,15 +197,23 @@ fn table(caption: Html, shown: Shown, rows: Html) -> Html {
     html!(
         "<table class=\"sortable\"><caption>{}</caption><thead><tr><th scope=\"col\" data-text>Column</th>{}\
          <th scope=\"col\" class=\"n\">Held out</th><th scope=\"col\" class=\"n\">Error</th>\
-         <th scope=\"col\" class=\"n\">Baseline</th><th scope=\"col\" class=\"n\">Share of it</th><td></td>{}{}\
+         <th scope=\"col\" class=\"n\">Baseline</th><th scope=\"col\" class=\"n\">Share of it</th>{}{}\
          <th scope=\"col\" class=\"n\">Best single model</th><th scope=\"col\" data-text>Ensemble</th></tr></thead>\n\
          <tbody>\n{}</tbody></table>",
         caption,
         filled,
-        shown.accuracy.then(|| html!("{}{}", head("Right"), head("Baseline right"))),
+        shown.accuracy.then(|| head("Right (baseline)")),
         shown.coverage.then(|| head("In 90 % interval")),
         rows
     )
+}
+
+/// The share of levels that are right, beside that of the baseline, as a cell of a table.
+fn right(held: &ValidationScore) -> Html {
+    let Some(own) = held.accuracy else { return html!("<td class=\"n\"></td>") };
+    let text = |share: f64| format!("{:.1} %", 100.0 * share);
+    let baseline = held.baseline_accuracy.map(|share| html!(" <span class=\"soft\">({})</span>", text(share)));
+    html!("<td class=\"n\" data-by=\"{}\">{}{}</td>", own.to_string(), text(own), baseline)
 }
 
 /// A share as a cell of a table.
@@ -139,9 +234,9 @@ fn row(score: &ColumnScore, filled: usize, shown: Shown) -> Html {
     let best = held.best.as_ref();
     html!(
         "<tr><th scope=\"row\">{}{}</th>{}<td class=\"n\">{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
-         <td class=\"n\" data-by=\"{}\">{}</td><td class=\"n{}\">{}</td><td>{}</td>{}{}\
+         <td class=\"n\" data-by=\"{}\">{}</td><td class=\"n{}\" data-by=\"{}\">{}<br>{}</td>{}{}\
          <td class=\"n\" data-by=\"{}\">{}</td><td class=\"mixed\">{}</td></tr>\n",
-        short(&score.column, NAME),
+        breakable(&short(&score.column, NAME)),
         unit,
         shown.filled.then(|| html!("<td class=\"n\">{}</td>", thousands(filled))),
         thousands(held.cells),
@@ -150,12 +245,13 @@ fn row(score: &ColumnScore, filled: usize, shown: Shown) -> Html {
         by(held.baseline),
         text(held.baseline),
         if score.is_no_better_than_baseline() { " poor-text" } else { "" },
+        by(ratio),
         ratio.map_or_else(String::new, |r| format!("{:.0} %", 100.0 * r)),
         ratio.map(charts::ratio),
-        shown.accuracy.then(|| html!("{}{}", share(held.accuracy), share(held.baseline_accuracy))),
+        shown.accuracy.then(|| right(held)),
         shown.coverage.then(|| share(held.coverage)),
         by(best.map(|b| b.error)),
         best.map_or_else(String::new, |b| format!("{} ({})", figure(b.error), b.name)),
-        short(&held.ensemble, 120).replace(" %", "\u{a0}%")
+        short(&held.ensemble, 100).replace(" %", "\u{a0}%")
     )
 }

@@ -2,14 +2,18 @@
 
 use super::{NAME, missingness};
 use crate::charts;
-use crate::facts::{Missing, MissingTogether};
+use crate::facts::{Missing, MissingTogether, Suspect};
 use crate::html::{Html, html};
 use crate::page::{not_available, scroll};
-use crate::words::{count, percent, short, thousands};
+use crate::words::{breakable, count, percent, short, thousands};
 
-pub(super) fn section(of: &Missing, together: &MissingTogether) -> Html {
+/// Columns with suspicious values that are listed.
+const SUSPECTS: usize = 12;
+
+pub(super) fn section(of: &Missing, together: &MissingTogether, suspects: &[Suspect]) -> Html {
+    let suspects = suspected(suspects);
     if of.cells == 0 {
-        return not_available("Nothing was missing.");
+        return html!("{}{}", not_available("Nothing was missing."), suspects);
     }
     let picture = html!(
         "<figure><figcaption>{}{}</figcaption>{}</figure>\n",
@@ -25,7 +29,7 @@ pub(super) fn section(of: &Missing, together: &MissingTogether) -> Html {
             html!(
                 "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\" data-by=\"{}\">{}</td>\
                  <td>{}</td><td class=\"n{}\">{}</td></tr>\n",
-                short(&c.name, NAME),
+                breakable(&short(&c.name, NAME)),
                 c.kind.name(),
                 thousands(c.missing),
                 c.missing,
@@ -53,12 +57,43 @@ pub(super) fn section(of: &Missing, together: &MissingTogether) -> Html {
         rows
     );
     html!(
-        "{}<h3>By column</h3>\n{}<h3>Missing together</h3>\n{}<h3>Correlation of missing cells</h3>\n{}",
+        "{}{}<h3>By column</h3>\n{}<h3>Missing together</h3>\n{}<h3>Correlation of missing cells</h3>\n{}",
+        suspects,
         picture,
         scroll("Missing cells by column", table),
         patterns(of),
         missingness::together(together)
     )
+}
+
+/// Values that may stand for missing; nothing where there are none.
+fn suspected(of: &[Suspect]) -> Option<Html> {
+    let value = |(value, times, why): &(String, usize, String)| {
+        let times = if *times == 1 { "once".to_owned() } else { format!("{} times", thousands(*times)) };
+        html!("<code>{}</code> occurs {}: {}. ", short(value, 40), times, short(why, 120))
+    };
+    let line = |of: &Suspect| {
+        let values: Html = of.values.iter().map(value).collect();
+        html!(
+            "<li><b>{}</b> {}<code>{}</code></li>\n",
+            breakable(&short(&of.column, NAME)),
+            values,
+            short(&of.setting, 200)
+        )
+    };
+    let lines: Html = of.iter().take(SUSPECTS).map(line).collect();
+    let more = of.len().saturating_sub(SUSPECTS);
+    let more = (more > 0)
+        .then(|| html!("<p>{} more are not shown here; the program named all of them.</p>\n", count(more, "column")));
+    (!of.is_empty()).then(|| {
+        html!(
+            "<div class=\"advice\" role=\"note\" aria-label=\"Values that may mean missing\"><p>Values that may mean \
+             missing</p>\n<p>They count as observed here. If they stand for missing, run again with the setting.</p>\n\
+             <ul class=\"events\">\n{}</ul>\n{}</div>\n",
+            lines,
+            more
+        )
+    })
 }
 
 fn patterns(of: &Missing) -> Html {
@@ -78,7 +113,8 @@ fn patterns(of: &Missing) -> Html {
         .patterns
         .iter()
         .map(|p| {
-            let chips: Html = p.names.iter().map(|n| html!("<span class=\"chip\">{}</span>", short(n, NAME))).collect();
+            let chips: Html =
+                p.names.iter().map(|n| html!("<span class=\"chip\">{}</span>", breakable(&short(n, NAME)))).collect();
             let more = p.columns - p.names.len();
             let more = (more > 0).then(|| html!("and {} more", thousands(more)));
             html!(

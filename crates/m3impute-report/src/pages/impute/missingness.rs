@@ -9,6 +9,9 @@ use crate::page::scroll;
 use crate::words::{breakable, count, short, thousands};
 use m3impute_core::missingness::Auc;
 
+/// With fewer pairs a picture of them shows little more than the list.
+const HEAT_PAIRS: usize = 4;
+
 /// How well other columns tell where a column is missing.
 pub(super) fn section(of: &NotAtRandom) -> Html {
     let few = match of.too_few {
@@ -62,8 +65,7 @@ pub(super) fn section(of: &NotAtRandom) -> Html {
          one where it is not, by a ridge logistic regression on the other columns, cross-validated; 0.5 is chance. \
          Intervals hold for all columns together with 95 % confidence; where one includes 0.5, there is no evidence.{}\
          </caption><thead><tr><th scope=\"col\" data-text>Column</th><th scope=\"col\" class=\"n\">Missing</th>\
-         <th scope=\"col\" class=\"n\">AUC by values</th><td></td><th scope=\"col\" class=\"n\">AUC by values and \
-         missingness</th><td></td><th scope=\"col\" data-fixed>What differs most</th></tr></thead>\n<tbody>\n{}</tbody></table>",
+         <th scope=\"col\">AUC by values</th><th scope=\"col\">AUC by values and missingness</th><th scope=\"col\" data-fixed>What differs most</th></tr></thead>\n<tbody>\n{}</tbody></table>",
         notes.concat(),
         rows
     );
@@ -75,7 +77,11 @@ fn row(of: &MissingnessOf) -> Html {
         .tells
         .iter()
         .map(|t| {
-            html!("<span class=\"chip\"><b>{}</b> {}</span>", breakable(&short(&t.column, NAME)), short(&t.effect, 90))
+            html!(
+                "<span class=\"chip\"><span class=\"name\">{}</span> {}</span>",
+                breakable(&short(&t.column, NAME)),
+                short(&t.effect, 90)
+            )
         })
         .collect();
     let evidence = of.values.is_evidence() || of.values_and_missingness.is_evidence();
@@ -98,7 +104,7 @@ fn row(of: &MissingnessOf) -> Html {
 
 fn auc(of: &Auc) -> Html {
     html!(
-        "<td class=\"n{}\" data-by=\"{}\">{} <span class=\"soft\">({} to {})</span></td><td>{}</td>",
+        "<td class=\"word{}\" data-by=\"{}\">{} <span class=\"soft\">({} to {})</span><br>{}</td>",
         if of.is_evidence() { "" } else { " soft" },
         format!("{:.4}", of.value),
         format!("{:.2}", of.value),
@@ -151,7 +157,7 @@ pub(super) fn together(of: &MissingTogether) -> Html {
         further,
         rows
     );
-    let heat = (of.heat.names.len() > 2 && of.heat.phi.iter().any(|phi| *phi != 0.0)).then(|| {
+    let heat = (of.heat.phi.iter().filter(|phi| **phi != 0.0).count() >= HEAT_PAIRS).then(|| {
         let cut = of.columns + of.further - of.heat.names.len();
         let cut = (cut > 0).then(|| html!(" The {} columns with the most missing cells.", of.heat.names.len()));
         html!(

@@ -5,7 +5,7 @@ use crate::charts;
 use crate::facts::{Filled, Histogram, ImputeFacts, LevelShare, Shape};
 use crate::html::{Html, html, prose};
 use crate::page::not_available;
-use crate::words::{count, difference, short, thousands, value};
+use crate::words::{breakable, count, difference, short, thousands};
 use m3impute_core::Kind;
 
 pub(super) fn section(of: &ImputeFacts) -> Html {
@@ -56,7 +56,7 @@ fn card(of: &Filled) -> Html {
     };
     html!(
         "<article class=\"card\"><h3>{}</h3><p>{}</p>{}<p>{}</p></article>\n",
-        short(&of.name, NAME),
+        breakable(&short(&of.name, NAME)),
         about,
         drawing,
         words
@@ -64,21 +64,22 @@ fn card(of: &Filled) -> Html {
 }
 
 fn numbers(of: &Filled, histogram: &Histogram) -> (Html, String) {
-    let shown = |v: f64| if v.is_nan() { "none".to_owned() } else { value(of.kind, v) };
+    let shown = |v: f64| if v.is_nan() { "none".to_owned() } else { of.numerals.value(v) };
     let middles =
         format!("Median {} observed, {} filled.", shown(histogram.observed_median), shown(histogram.filled_median));
     let width = histogram.width.map_or_else(String::new, |width| {
         let unit = if of.kind == Kind::Datetime { " long" } else { " wide" };
         format!(" The {} % interval is typically {}{unit}.", interval_percent(), difference(of.kind, width))
     });
+    let log = if histogram.axis.log { " The axis is logarithmic." } else { "" };
     let outside = match histogram.outside {
         0 => String::new(),
         n => format!(" {} beyond the ends of the axis.", count(n, "value")),
     };
     let cut = if charts::is_cut(histogram) { " The tallest bar is cut at the top." } else { "" };
-    let words = format!("{middles}{width}{outside}{cut}").replace(" %", "\u{a0}%");
+    let words = format!("{middles}{width}{log}{outside}{cut}").replace(" %", "\u{a0}%");
     let label = format!("Distribution of {}. {words}", short(&of.name, NAME));
-    (charts::histogram(histogram, of.kind, &label), words)
+    (charts::histogram(histogram, of.numerals, &label), words)
 }
 
 fn level_table(of: &Filled, levels: &[LevelShare]) -> Html {
@@ -87,7 +88,7 @@ fn level_table(of: &Filled, levels: &[LevelShare]) -> Html {
         let name = share.level.as_ref().map_or_else(|| "all others".to_owned(), |l| short(l, LEVEL_NAME));
         html!(
             "<tr><th scope=\"row\">{}</th><td class=\"draw\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-            name,
+            breakable(&name),
             charts::level(share, most),
             charts::share(share.observed),
             charts::share(share.filled)
