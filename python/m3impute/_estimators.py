@@ -309,8 +309,10 @@ class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, B
         Each column has ``cells`` (how many were held out), ``measure``, ``error``, and ``baseline``: the error of the
         median or of the most frequent level. Small is good. The measures are ``absolute_error`` (in the units of the
         column) and ``log_loss`` where the method holds cells out, ``scaled_absolute_error`` (in shares of the column's
-        range) and ``share_wrong`` where it does not. ``m3`` adds ``best`` (the best single part of the model) and
-        ``ensemble`` (the ensemble weights). They are errors of predictions without ``shift``.
+        range) and ``share_wrong`` where it does not. For categories ``accuracy`` is the share of the cells that are right, and
+        ``baseline_accuracy`` that of the most frequent level. ``m3`` adds ``missing`` (how many cells of the column were
+        missing), ``best`` (the best single part of the model) and ``ensemble`` (the ensemble weights). They are errors
+        of predictions without ``shift``.
         """
         if not self.__sklearn_is_fitted__():
             raise AttributeError("scores_: call `fit` first")

@@ -36,5 +36,6 @@ def measured(
             errors = {"measure": "scaled_absolute_error", "error": own["mae"], "baseline": other["mae"]}
         else:
             errors = {"measure": "share_wrong", "error": 1 - own["accuracy"], "baseline": 1 - other["accuracy"]}
+            errors |= {"accuracy": own["accuracy"], "baseline_accuracy": other["accuracy"]}
         scores[own["column"]] = cells | errors
     return scores

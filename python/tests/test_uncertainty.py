@@ -126,6 +126,7 @@ def test_scores_are_those_of_the_held_out_cells_and_stay_with_the_file(imputer, 
     assert list(scores) == ["x", "y", "count", "city", "code"]
     assert scores["y"]["measure"] == "absolute_error" and scores["y"]["error"] < scores["y"]["baseline"] / 2
     assert scores["city"]["measure"] == "log_loss" and scores["city"]["error"] < scores["city"]["baseline"]
+    assert scores["city"]["accuracy"] > scores["city"]["baseline_accuracy"] and scores["y"]["accuracy"] is None
     imputer.save(tmp_path / "model.m3")
     assert m3impute.load(tmp_path / "model.m3").scores_ == scores
 

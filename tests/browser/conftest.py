@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import subprocess
@@ -43,6 +44,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "hostile.csv").write_text(hostile())
     (folder / "wide.csv").write_text(wide())
     (folder / "long.csv").write_text(long())
+    (folder / "survey.csv").write_text(survey())
 
     def run(*arguments: str) -> None:
         subprocess.run([PROGRAM, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
@@ -50,6 +52,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("ampute", "penguins.csv", "-o", "holes.csv", "--mechanism", "mar", "--rate", "0.2", "--quiet")
     fill = ["-o", "filled.csv", "--quiet"]
     run("impute", "holes.csv", *fill, "--method", "m3", "--preset", "fast", "--report", "m3.html")
+    run("impute", "survey.csv", *fill, "--method", "m3", "--preset", "fast", "--report", "survey.html")
     run("impute", "penguins.csv", *fill, "--method", "median", "--report", "median.html")
     run("impute", "complete.csv", *fill, "--method", "median", "--report", "complete.html")
     run("impute", "hostile.csv", *fill, "--method", "m3", "--preset", "fast", "--report", "hostile.html")
@@ -101,6 +104,42 @@ def wide() -> str:
         return draw.choice(levels) if j % 3 == 0 else f"{draw.gauss(0, 1):.3f}"
 
     return csv([names, *([cell(j) for j in range(len(names))] for _ in range(60))])
+
+
+def survey() -> str:
+    """Six hundred rows as people collect them: skewed incomes that the old keep to themselves, two answers that are
+    missing together, values that stand for missing, years, long names, and a column that nearly nobody filled in."""
+    draw = random.Random(4)
+    status = ["Never-married", "Married-civ-spouse", "Divorced", "Separated", "Married-spouse-absent", "Widowed"]
+    names = "age,born_year,annual_income_before_tax,hours_per_week,marital_status,works,blood_pressure,joined,first_answer,"
+    lines = [names + "second_answer,rarely_filled_in"]
+    for row in range(600):
+        age = draw.randrange(18, 90)
+        skill = draw.gauss(0, 1)
+        income = f"{math.exp(10 + 0.9 * skill + 0.3 * draw.gauss(0, 1)):.0f}"
+        if draw.random() < age / 130:
+            income = ""
+        hours = "-99" if draw.random() < 0.03 else f"{38 + 6 * skill + draw.gauss(0, 2):.0f}"
+        pressure = "0" if draw.random() < 0.05 else str(round(60 + age / 2 + draw.gauss(0, 8)))
+        joined = "1900-01-01" if draw.random() < 0.04 else f"20{10 + row % 14:02}-{1 + row % 12:02}-{1 + row % 28:02}"
+        married = status[min(5, int(abs(draw.gauss(0, 1)) * 2))] if age < 60 else draw.choice(status[1:])
+        together = draw.random() < 0.25
+        first, second = f"{skill + draw.gauss(0, 0.5):.2f}", f"{skill - draw.gauss(0, 0.5):.2f}"
+        cells = [
+            str(age),
+            "" if draw.random() < 0.05 else str(2024 - age),
+            income,
+            "" if draw.random() < 0.1 else hours,
+            "" if draw.random() < 0.15 else married,
+            "" if draw.random() < 0.1 else "yes" if age < 65 else "no",
+            "" if draw.random() < 0.1 else pressure,
+            joined,
+            "" if together else first,
+            "" if together or draw.random() < 0.02 else second,
+            f"{draw.gauss(0, 1):.1f}" if row % 75 == 0 else "",
+        ]
+        lines.append(",".join(cells))
+    return "\n".join(lines) + "\n"
 
 
 def long() -> str:

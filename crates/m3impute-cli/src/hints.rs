@@ -47,7 +47,8 @@ mod tests {
             Hint::FindExtremes => Hint::ShiftByNumber,
             Hint::ShiftByNumber => Hint::OverrideKind { column: column(), kind: Kind::Integer },
             Hint::OverrideKind { .. } => Hint::MissingOrKind { column: column(), value: "old".to_owned() },
-            Hint::MissingOrKind { .. } => Hint::CloseQuote,
+            Hint::MissingOrKind { .. } => Hint::TakeAsMissing { column: column(), value: "-99".to_owned() },
+            Hint::TakeAsMissing { .. } => Hint::CloseQuote,
             Hint::CloseQuote => Hint::QuoteOrDelimiter,
             Hint::QuoteOrDelimiter => Hint::DoubleQuotes,
             Hint::DoubleQuotes => Hint::ReadAs { what: "parquet", format: "parquet" },
@@ -96,7 +97,7 @@ mod tests {
                 flags += 1;
             }
         }
-        assert_eq!(flags, 11, "a setting is never proposed");
+        assert_eq!(flags, 12, "a setting is never proposed");
     }
 
     #[test]

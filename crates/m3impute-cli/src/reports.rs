@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::table_io::{self, Target};
 use m3impute::{MethodSpec, Settings};
 use m3impute_io::{Finding, Input};
-use m3impute_report::{Event, Work};
+use m3impute_report::{Event, Suspect, Work};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -31,8 +31,19 @@ pub fn work(input: &Input, how: String, settings: Vec<(&str, String)>, findings:
         version: env!("CARGO_PKG_VERSION").to_owned(),
         when: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
         seconds: started.elapsed().as_secs_f64(),
+        suspects: findings.iter().filter_map(suspect).collect(),
         events: table_io::notes(findings).into_iter().map(event).collect(),
     }
+}
+
+/// Values of a column that may stand for missing, with the flag to paste.
+fn suspect(finding: &Finding) -> Option<Suspect> {
+    let tokens: Vec<&str> = finding.sentinels.iter().map(|s| s.token.as_str()).collect();
+    (!tokens.is_empty()).then(|| Suspect {
+        column: finding.column.clone(),
+        values: finding.sentinels.iter().map(|s| (s.token.clone(), s.count, s.why.clone())).collect(),
+        setting: format!("--na-col {}", quoted(format!("{}={}", finding.column, tokens.join(",")))),
+    })
 }
 
 /// The settings of a run, with the threads that it has; 0 where each method takes as many as there are.
@@ -67,14 +78,18 @@ pub fn preset<'a>(spec: &MethodSpec, asked: &'a Settings) -> &'a str {
     asked.preset.as_deref().unwrap_or(spec.presets[0].0)
 }
 
-/// A command as one would type it.
-fn command(arguments: impl Iterator<Item = String>) -> String {
+/// An argument as a shell takes it.
+fn quoted(argument: String) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./,=:%+@".contains(c);
-    let quoted = arguments.skip(1).map(|argument| match argument.chars().all(plain) && !argument.is_empty() {
+    match argument.chars().all(plain) && !argument.is_empty() {
         true => argument,
         false => format!("'{}'", argument.replace('\'', "'\\''")),
-    });
-    std::iter::once("m3impute".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A command as one would type it.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    std::iter::once("m3impute".to_owned()).chain(arguments.skip(1).map(quoted)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

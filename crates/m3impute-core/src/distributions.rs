@@ -199,6 +199,11 @@ impl Distributions {
     }
 
     fn mean(&self, i: usize) -> f64 {
+        self.values(i).map(|(value, p)| value * p).sum()
+    }
+
+    /// The values of cell `i` with the probability that each stands for.
+    fn values(&self, i: usize) -> Box<dyn Iterator<Item = (f64, f64)> + '_> {
         match self {
             Distributions::Quantiles(of) => {
                 // Each value stands for the probability that is nearer to it than to its neighbours.
@@ -207,11 +212,37 @@ impl Distributions {
                     k if k == QUANTILE_LEVELS.len() => 1.0,
                     k => (QUANTILE_LEVELS[k - 1] + QUANTILE_LEVELS[k]) / 2.0,
                 };
-                (0..QUANTILE_LEVELS.len()).map(|k| of[i][k] * (edge(k + 1) - edge(k))).sum()
+                Box::new((0..QUANTILE_LEVELS.len()).map(move |k| (of[i][k], edge(k + 1) - edge(k))))
             }
             Distributions::Shares { values, shares } => {
-                values.iter().zip(&shares[i * values.len()..]).map(|(v, p)| v * f64::from(*p)).sum()
+                Box::new(values.iter().zip(&shares[i * values.len()..]).map(|(v, p)| (*v, f64::from(*p))))
             }
+        }
+    }
+
+    /// The mean of cell `i` and its variance: that between draws of the cell.
+    ///
+    /// ```
+    /// use m3impute_core::distributions::Distributions;
+    /// let two = Distributions::Shares { values: vec![0.0, 10.0], shares: vec![0.5, 0.5] };
+    /// assert_eq!(two.mean_and_variance(0), (5.0, 25.0));
+    /// ```
+    pub fn mean_and_variance(&self, i: usize) -> (f64, f64) {
+        let mean = self.mean(i);
+        (mean, self.values(i).map(|(value, p)| p * (value - mean).powi(2)).sum())
+    }
+
+    /// The probability that two draws of cell `i` differ; 1 for numbers of many values.
+    ///
+    /// ```
+    /// use m3impute_core::distributions::Distributions;
+    /// let two = Distributions::Shares { values: vec![0.0, 1.0], shares: vec![0.5, 0.5] };
+    /// assert_eq!(two.disagreement(0), 0.5);
+    /// ```
+    pub fn disagreement(&self, i: usize) -> f64 {
+        match self {
+            Distributions::Quantiles(_) => 1.0,
+            Distributions::Shares { .. } => 1.0 - self.values(i).map(|(_, p)| p * p).sum::<f64>(),
         }
     }
 

@@ -53,6 +53,13 @@ pub enum Hint {
         /// The text of the cell.
         value: String,
     },
+    /// A value that may stand for missing can be read as missing.
+    TakeAsMissing {
+        /// The column.
+        column: String,
+        /// The value, as the file has it.
+        value: String,
+    },
     /// A row that goes over several lines may have a quote that is not closed.
     CloseQuote,
     /// A field with a delimiter in it needs quotes, or the file has another delimiter.
@@ -191,6 +198,9 @@ impl Hint {
                 set(Setting::MissingValue { column, value })?,
                 set(Setting::Kinds)?
             ),
+            Hint::TakeAsMissing { column, value } => {
+                format!("if it does: {}", set(Setting::MissingValue { column, value })?)
+            }
             Hint::CloseQuote => "the row goes over several lines: perhaps a quote is open".to_owned(),
             Hint::QuoteOrDelimiter => {
                 format!(

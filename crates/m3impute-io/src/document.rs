@@ -4,13 +4,14 @@ use crate::arrow::ArrowSource;
 use crate::column::ReadColumn;
 use crate::csv::{self, TextSource};
 use crate::error::Result;
-use crate::findings::{Finding, Odd, sentinels};
+use crate::findings::{Finding, Odd};
 use crate::format::Format;
 use crate::infer::Inferred;
 use crate::input::{Input, Started};
 use crate::options::{ColumnReading, ReadOptions, Reading};
+use crate::sentinels;
 use arrow_array::RecordBatch;
-use m3impute_core::{ColumnSpec, Observed, Role, Table, Values};
+use m3impute_core::{ColumnSpec, Kind, Observed, Role, Table, Values};
 
 /// What is to be changed in a document when it is written.
 #[derive(Clone, Copy, Debug)]
@@ -140,9 +141,11 @@ pub(crate) fn finish_inferred(
         finding.min = sorted.first().copied();
         finding.max = sorted.last().copied();
         finding.mean = (!sorted.is_empty()).then(|| sorted.iter().sum::<f64>() / sorted.len() as f64);
-        if spec.kind != m3impute_core::Kind::Datetime {
-            finding.sentinels = sentinels(&sorted);
-        }
+        finding.sentinels = match (spec.kind, &reading.timestamp) {
+            (Kind::Datetime, Some(format)) => sentinels::of_timestamps(&sorted, |seconds| format.write(seconds)),
+            (Kind::Datetime, None) => Vec::new(),
+            _ => sentinels::of_numbers(&sorted),
+        };
         sorted.dedup();
         finding.distinct = Some(sorted.len());
     }

@@ -88,8 +88,10 @@ pub struct TokenCount {
 /// A number that may stand for a missing value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sentinel {
-    /// The number.
+    /// The number; of a timestamp, in seconds since 1970.
     pub value: f64,
+    /// The same as the file has it.
+    pub token: String,
     /// How often it occurs.
     pub count: usize,
     /// What is suspicious about it.
@@ -190,7 +192,9 @@ impl Finding {
             notes.push(format!("{cells} never seen in training{such}: taken as unknown").into());
         }
         for s in &self.sentinels {
-            notes.push(format!("`{}` occurs {}: {}; does it mean missing?", s.value, times(s.count), s.why).into());
+            let text = format!("`{}` occurs {}: {}; does it mean missing?", s.token, times(s.count), s.why);
+            let hint = Hint::TakeAsMissing { column: self.column.clone(), value: s.token.clone() };
+            notes.push(Note { text, hint: Some(hint) });
         }
         if let Some(odd) = &self.odd {
             notes.push(format!("`{}` at {}: {}", odd.value, odd.at, odd.why).into());
@@ -204,54 +208,9 @@ fn times(count: usize) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// Numbers that are often written for a missing value, and here stand apart from the rest. `sorted` are all numbers of
-/// a column in order.
-pub(crate) fn sentinels(sorted: &[f64]) -> Vec<Sentinel> {
-    const USUAL: [f64; 16] = [
-        -1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -999999.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0, -88.0, 888.0,
-        8888.0, -77.0,
-    ];
-    let mut found = Vec::new();
-    let (Some(&low), Some(&high)) = (sorted.first(), sorted.last()) else { return found };
-    if USUAL.contains(&low) {
-        let count = sorted.partition_point(|&v| v <= low);
-        if let Some(&next) = sorted.get(count) {
-            let apart = next - low > (high - next).max(1.0) / 2.0;
-            if next >= 0.0 && (count > 1 || apart) {
-                found.push(Sentinel { value: low, count, why: "the only negative value".to_owned() });
-            } else if apart {
-                found.push(Sentinel { value: low, count, why: format!("far below the rest ({next} to {high})") });
-            }
-        }
-    }
-    if USUAL.contains(&high) && high > 0.0 {
-        let begin = sorted.partition_point(|&v| v < high);
-        if begin > 0 {
-            let below = sorted[begin - 1];
-            let from = sorted.iter().copied().find(|&v| v >= 0.0).unwrap_or(low);
-            if high - below > (below - from).max(1.0) {
-                let why = format!("far above the rest ({from} to {below})");
-                found.push(Sentinel { value: high, count: sorted.len() - begin, why });
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sentinels_stand_apart() {
-        let of = |values: &[f64]| sentinels(values).iter().map(|s| (s.value, s.count)).collect::<Vec<_>>();
-        assert_eq!(of(&[-99.0, -99.0, 20.0, 30.0]), [(-99.0, 2)]);
-        assert_eq!(of(&[20.0, 30.0, 999.0]), [(999.0, 1)]);
-        assert_eq!(of(&[-3.0, -1.0, 2.0]), []);
-        assert_eq!(of(&[96.0, 97.0, 98.0, 99.0]), []);
-        assert_eq!(of(&[-1.0, 5.0, 9.0, 999.0]), [(999.0, 1)]);
-        assert_eq!(of(&[]), []);
-    }
 
     #[test]
     fn further_rows_are_added() {

@@ -40,6 +40,7 @@ mod na;
 mod number;
 mod observed;
 mod options;
+mod sentinels;
 mod training;
 mod writer;
 

@@ -1,10 +1,10 @@
 //! Drawings, as SVG inside the page. Colours come from the style sheet by class.
 
-use crate::facts::{Compared, Histogram, LevelShare, Matrix, Whisker};
+use crate::facts::{Axis, Compared, Heat, Histogram, LevelShare, Matrix, Scatter, Whisker};
 use crate::html::{Html, html};
 use crate::svg::{Anchor, Fit, Paint, Svg};
-use crate::words::{count, percent, short, thousands, value};
-use m3impute_core::Kind;
+use crate::words::{Numerals, count, percent, short, thousands};
+use m3impute_core::missingness::Auc;
 use std::fmt::Write;
 
 /// Bars of filled values may be so many times as tall as those of the observed ones; what is above is cut.
@@ -15,6 +15,8 @@ const THICKEST: f64 = 44.0;
 const NARROW: f64 = 0.5;
 /// Classes of the shades of missing cells, from few to all.
 const SHADES: [&str; 4] = ["m1", "m2", "m3", "m4"];
+/// Classes of correlations: four positive ones from weak to strong, and four negative ones.
+const HEAT: [&str; 8] = ["m1", "m2", "m3", "m4", "d1", "d2", "d3", "d4"];
 /// Width and height of a bar.
 const BAR: (f64, f64) = (100.0, 8.0);
 /// Width and height of an entry of a key.
@@ -132,7 +134,7 @@ fn shade(share: f32) -> Option<usize> {
 
 /// Numbers: observed ones as wide bars, filled ones as narrow bars in front, the predictive distribution as a line;
 /// below, some filled cells with their intervals.
-pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
+pub(crate) fn histogram(of: &Histogram, numerals: Numerals, label: &str) -> Html {
     const WIDTH: f64 = 320.0;
     const HEIGHT: f64 = 104.0;
     const STEP: f64 = 6.0;
@@ -165,7 +167,7 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
         svg.path(Paint::Class("predicted"), &path);
     }
     svg.path(Paint::Class("axis"), &format!("M0 {HEIGHT}H{WIDTH}"));
-    let place = |v: f64| ((v - of.low) / (of.high - of.low)).clamp(0.0, 1.0) * (WIDTH - 4.0) + 2.0;
+    let place = |v: f64| of.axis.place(v) * (WIDTH - 4.0) + 2.0;
     let band = if of.whiskers.is_empty() { 0.0 } else { of.whiskers.len() as f64 * STEP + 6.0 };
     let (mut lines, mut points) = (String::new(), String::new());
     for (at, Whisker { low, point, high }) in of.whiskers.iter().enumerate() {
@@ -179,10 +181,62 @@ pub(crate) fn histogram(of: &Histogram, kind: Kind, label: &str) -> Html {
     svg.path(Paint::Class("point"), &points);
     let bottom = HEIGHT + band;
     let mut labels = Svg::new();
-    labels.text((0.0, bottom + 14.0), Anchor::Start, None, &end(kind, of.low, true));
-    labels.text((WIDTH, bottom + 14.0), Anchor::End, None, &end(kind, of.high, false));
+    labels.text((0.0, bottom + 14.0), Anchor::Start, None, &numerals.end(of.axis.low, true));
+    labels.text((WIDTH, bottom + 14.0), Anchor::End, None, &numerals.end(of.axis.high, false));
+    let mut strokes = String::new();
+    for (at, text) in decades(&of.axis, numerals) {
+        let _ = write!(strokes, "M{:.1} {HEIGHT}v4", at * WIDTH);
+        labels.text((at * WIDTH, bottom + 14.0), Anchor::Middle, None, &text);
+    }
+    if !strokes.is_empty() {
+        svg.path(Paint::Class("axis"), &strokes);
+    }
     svg.group("label", labels);
     svg.in_page("chart", (WIDTH, bottom + 18.0), Fit::Scaled, Some(label))
+}
+
+/// Powers of ten on a logarithmic axis, as far as there is room between its ends: where they are, and their names.
+fn decades(axis: &Axis, numerals: Numerals) -> Vec<(f64, String)> {
+    if !axis.log {
+        return Vec::new();
+    }
+    let all = (axis.low.log10().ceil() as i32..=axis.high.log10().floor() as i32).map(|power| 10_f64.powi(power));
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    for value in all {
+        let at = axis.place(value);
+        let room = ticks.last().is_none_or(|(before, _)| at - before > 0.2);
+        if (0.22..=0.78).contains(&at) && room {
+            ticks.push((at, numerals.value(value)));
+        }
+    }
+    ticks
+}
+
+/// Predicted against true values; on the line they are the same.
+pub(crate) fn scatter(of: &Scatter, label: &str) -> Html {
+    const LEFT: f64 = 6.0;
+    const SIDE: f64 = 240.0;
+    const TOP: f64 = 18.0;
+    const WIDTH: f64 = 320.0;
+    let wide = WIDTH - LEFT - 4.0;
+    let x = |v: f64| LEFT + 4.0 + of.axis.place(v) * (wide - 8.0);
+    let y = |v: f64| TOP + SIDE - 4.0 - of.axis.place(v) * (SIDE - 8.0);
+    let mut dots = String::new();
+    for [truth, predicted] in &of.points {
+        let _ = write!(dots, "M{:.0} {:.0}h0", x(*truth), y(*predicted));
+    }
+    let mut svg = Svg::new();
+    svg.path(Paint::Class("axis"), &format!("M{LEFT} {TOP}V{}H{}", TOP + SIDE, LEFT + wide));
+    let (low, high) = (of.axis.low, of.axis.high);
+    svg.path(Paint::Class("same"), &format!("M{:.1} {:.1}L{:.1} {:.1}", x(low), y(low), x(high), y(high)));
+    svg.path(Paint::Class("held"), &dots);
+    let mut labels = Svg::new();
+    labels.text((LEFT, TOP - 6.0), Anchor::Start, None, "predicted ↑");
+    labels.text((LEFT, TOP + SIDE + 14.0), Anchor::Start, None, &of.numerals.value(low));
+    labels.text((LEFT + wide, TOP + SIDE + 14.0), Anchor::End, None, &of.numerals.value(high));
+    labels.text((LEFT + wide / 2.0, TOP + SIDE + 14.0), Anchor::Middle, None, "true →");
+    svg.group("label", labels);
+    svg.in_page("chart", (WIDTH, TOP + SIDE + 18.0), Fit::Scaled, Some(label))
 }
 
 /// Whether a bar of filled values is cut.
@@ -199,15 +253,6 @@ fn usual(of: &Histogram) -> f64 {
     largest(&of.observed).max(of.predicted.as_deref().map_or(0.0, largest)).max(1e-9)
 }
 
-/// An end of an axis. Bins of whole numbers begin half a step before them.
-fn end(kind: Kind, at: f64, low: bool) -> String {
-    match (kind, low) {
-        (Kind::Integer, true) => value(kind, at.ceil()),
-        (Kind::Integer, false) => value(kind, at.floor()),
-        _ => value(kind, at),
-    }
-}
-
 /// A level: its share of the observed values above that of the filled ones, and a tick at its mean probability.
 /// A bar of full length is the share `most`.
 pub(crate) fn level(share: &LevelShare, most: f64) -> Html {
@@ -219,6 +264,82 @@ pub(crate) fn level(share: &LevelShare, most: f64) -> Html {
         svg.rect(Paint::Class("tick"), ((place(p) - 0.8).clamp(0.0, 98.4), 5.0), (1.6, 9.0));
     }
     svg.in_page("level", (100.0, 14.0), Fit::Stretched, None)
+}
+
+/// An AUC with its interval, from 0.3 to 1; the line is chance.
+pub(crate) fn auc(of: &Auc) -> Html {
+    let place = |auc: f64| 100.0 * ((auc - 0.3) / 0.7).clamp(0.0, 1.0);
+    let (low, high) = (place(of.low), place(of.high));
+    let mut svg = Svg::new();
+    svg.rect(Paint::Class("track"), (0.0, 0.0), BAR);
+    svg.rect(
+        Paint::Class(if of.is_evidence() { "filled" } else { "observed" }),
+        (low, 2.0),
+        ((high - low).max(1.0), 4.0),
+    );
+    svg.rect(Paint::Class("tick"), ((place(of.value) - 1.0).max(0.0), 0.0), (2.0, BAR.1));
+    svg.rect(Paint::Class("mark"), (place(0.5) - 0.5, 0.0), (1.0, BAR.1));
+    svg.in_page("bar", BAR, Fit::Stretched, None)
+}
+
+/// The correlation of each two columns, below the diagonal; the names of rows stand on the left, those of columns on
+/// the diagonal above them.
+pub(crate) fn heat(heat: &Heat) -> Html {
+    const CELL: f64 = 16.0;
+    const LEFT: f64 = 150.0;
+    const TOP: f64 = 8.0;
+    let names = heat.names.len();
+    let mut labels = Svg::new();
+    let mut paths: [String; 8] = Default::default();
+    let mut ground = String::new();
+    for (b, name) in heat.names.iter().enumerate() {
+        let y = TOP + b as f64 * CELL;
+        if b > 0 {
+            labels.text((LEFT - 8.0, y + 12.0), Anchor::End, None, &short(name, 20));
+        }
+        if b + 1 < names {
+            labels.text((LEFT + b as f64 * CELL + 6.0, y + 12.0), Anchor::Start, None, &short(name, 20));
+        }
+        for a in 0..b {
+            let x = LEFT + a as f64 * CELL;
+            let w = CELL - 1.0;
+            let square = format!("M{x} {y}h{w}v{w}h-{w}z");
+            match heat_class(heat.phi[b * names + a]) {
+                Some(class) => paths[class] += &square,
+                None => ground += &square,
+            }
+        }
+    }
+    let mut svg = Svg::new();
+    svg.path(Paint::Class("ground"), &ground);
+    for (class, path) in HEAT.iter().zip(&paths).filter(|(_, path)| !path.is_empty()) {
+        svg.path(Paint::Class(class), path);
+    }
+    svg.group("label", labels);
+    let size = names as f64 * CELL;
+    let label =
+        format!("Correlation of missing cells of {}. The strongest pairs are in the table.", count(names, "column"));
+    svg.in_page("matrix", (LEFT + size + 130.0, TOP + size + 4.0), Fit::Natural, Some(&label))
+}
+
+/// Which of the classes of [`HEAT`] a correlation has; none where there is none.
+fn heat_class(phi: f32) -> Option<usize> {
+    let strength = match phi.abs() {
+        0.0 => return None,
+        p if p < 0.25 => 0,
+        p if p < 0.5 => 1,
+        p if p < 0.75 => 2,
+        _ => 3,
+    };
+    Some(if phi > 0.0 { strength } else { 4 + strength })
+}
+
+/// What the colours of correlations mean.
+pub(crate) fn heat_key() -> Html {
+    let of = |class: &str, words: &str| html!("<li>{}{}</li>", key_area(class), words);
+    let key = [("m1", "up to 0.25"), ("m2", "up to 0.5"), ("m3", "up to 0.75"), ("m4", "more"), ("d3", "negative")];
+    let entries: Html = key.into_iter().map(|(class, words)| of(class, words)).collect();
+    html!("<ul class=\"key\" aria-label=\"Key\">{}</ul>", entries)
 }
 
 /// What the shades mean, where there are any.
@@ -271,6 +392,7 @@ pub(crate) fn share(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use m3impute_core::Kind;
 
     #[test]
     fn missing_cells_that_touch_are_one_shape() {
@@ -285,8 +407,7 @@ mod tests {
     #[test]
     fn a_histogram_has_a_bar_for_every_bin_with_values() {
         let of = Histogram {
-            low: 0.0,
-            high: 4.0,
+            axis: Axis { low: 0.0, high: 4.0, log: false },
             observed: vec![0.5, 0.0, 0.25, 0.25],
             filled: vec![0.0, 1.0, 0.0, 0.0],
             binned: true,
@@ -294,7 +415,7 @@ mod tests {
             whiskers: vec![Whisker { low: 1.0, point: 2.0, high: 3.0 }],
             ..Histogram::default()
         };
-        let svg = histogram(&of, Kind::Continuous, "x").into_string();
+        let svg = histogram(&of, Numerals::of_kind(Kind::Continuous), "x").into_string();
         let shapes = |class: &str| {
             let from = svg.find(&format!("class=\"{class}\" d=\"")).unwrap();
             svg[from..].split('"').nth(3).unwrap().matches('M').count()

@@ -1,5 +1,7 @@
 //! The facts of a page, as plain data: already counted, and limited in size for any table.
 
+use crate::words::Numerals;
+use m3impute_core::missingness::Auc;
 use m3impute_core::{ColumnScore, Kind};
 use m3impute_eval::Spread;
 
@@ -20,8 +22,21 @@ pub struct Work {
     pub when: f64,
     /// How long it took.
     pub seconds: f64,
+    /// Values that may stand for missing.
+    pub suspects: Vec<Suspect>,
     /// Warnings.
     pub events: Vec<Event>,
+}
+
+/// Values of a column that may stand for missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspect {
+    /// The column.
+    pub column: String,
+    /// Each such value, how often it occurs, and what is suspicious about it.
+    pub values: Vec<(String, usize, String)>,
+    /// The setting that takes them as missing, as it is typed.
+    pub setting: String,
 }
 
 /// A warning.
@@ -40,16 +55,57 @@ pub struct ImputeFacts {
     pub work: Work,
     /// The missing cells.
     pub missing: Missing,
+    /// What goes together with missing cells.
+    pub not_at_random: NotAtRandom,
+    /// Which columns are missing together.
+    pub together: MissingTogether,
     /// How many cells were filled.
     pub filled: usize,
     /// The imputed values of the columns that are shown.
     pub columns: Vec<Filled>,
     /// How many columns were filled, shown or not.
     pub filled_columns: usize,
-    /// The validation errors on held-out cells, worst column first; empty where the method holds none out.
-    pub scores: Vec<ColumnScore>,
+    /// The validation errors on held-out cells.
+    pub accuracy: Accuracy,
+    /// How far draws lie apart in columns with distributions, most filled cells first, and how many columns there are.
+    pub draws: (Vec<DrawSpread>, usize),
     /// The least certain rows, worst first; none where the method has no distributions.
     pub uncertain: Option<Vec<UncertainRow>>,
+    /// Some filled cells: the least certain ones, or the first ones where the method has no distributions.
+    pub cells: Vec<FilledCell>,
+}
+
+/// What validation says of the filled cells; nothing where the method holds no cells out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Accuracy {
+    /// Columns that were validated, filled or not; 0 where the method holds no cells out.
+    pub columns: usize,
+    /// The mean over filled cells of their column's error as a share of that of the baseline.
+    pub ratio: Option<f64>,
+    /// Filled columns with an error, worst first, and how many of their cells were filled; as many as are shown.
+    pub known: Vec<(ColumnScore, usize)>,
+    /// How many such columns there are.
+    pub known_columns: usize,
+    /// How many of their cells were filled.
+    pub known_cells: usize,
+    /// Those of them in which no model beats the baseline.
+    pub poor_columns: usize,
+    /// How many of their cells were filled.
+    pub poor_cells: usize,
+    /// Filled columns without an error, most filled cells first, as many as are named.
+    pub unknown: Vec<(String, usize)>,
+    /// How many such columns there are.
+    pub unknown_columns: usize,
+    /// How many of their cells were filled.
+    pub unknown_cells: usize,
+    /// Predicted against true numbers of held-out cells, in columns with filled cells, most of them first.
+    pub scatters: Vec<Scatter>,
+    /// How many such columns there are.
+    pub all_scatters: usize,
+    /// Columns without filled cells, worst first, as many as are shown.
+    pub unfilled: Vec<ColumnScore>,
+    /// How many such columns there are.
+    pub unfilled_columns: usize,
 }
 
 /// The missing cells.
@@ -90,6 +146,80 @@ pub struct ColumnMissing {
     pub filled: usize,
 }
 
+/// What goes together with missing cells: evidence against missing completely at random.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NotAtRandom {
+    /// The columns that were looked at, the most missing cells first.
+    pub columns: Vec<MissingnessOf>,
+    /// How many columns have too few missing or too few observed cells.
+    pub too_few: usize,
+    /// How many further columns could have been looked at.
+    pub further: usize,
+    /// How many other columns were looked at for each, and how many there are.
+    pub others: (usize, usize),
+    /// Whether rows were sampled.
+    pub sampled: bool,
+}
+
+/// What goes together with the missing cells of one column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissingnessOf {
+    /// Its name.
+    pub name: String,
+    /// How many of its cells are missing.
+    pub missing: usize,
+    /// How well the values of other columns tell where it is missing.
+    pub values: Auc,
+    /// How well they do together with where these are missing.
+    pub values_and_missingness: Auc,
+    /// What differs most where it is missing.
+    pub tells: Vec<Tell>,
+}
+
+/// A column that differs where another one is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tell {
+    /// Its name.
+    pub column: String,
+    /// By how much, in words.
+    pub effect: String,
+}
+
+/// Which columns are missing together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MissingTogether {
+    /// How many columns were compared.
+    pub columns: usize,
+    /// How many further incomplete columns there are.
+    pub further: usize,
+    /// How many pairs are beyond chance.
+    pub all_pairs: usize,
+    /// The strongest of them.
+    pub pairs: Vec<Correlated>,
+    /// A picture of the pairs.
+    pub heat: Heat,
+}
+
+/// Two columns whose missing cells are correlated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Correlated {
+    /// Their names.
+    pub names: [String; 2],
+    /// The correlation.
+    pub phi: f64,
+    /// In how many rows both are missing.
+    pub rows: usize,
+}
+
+/// The correlations of some columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heat {
+    /// Their names.
+    pub names: Vec<String>,
+    /// The correlation of each with those before it; 0 where it may be chance. // [names, names]
+    pub phi: Vec<f32>,
+}
+
 /// Where cells are missing: rows and columns in groups, so that the picture has a bounded size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
@@ -121,6 +251,8 @@ pub struct Filled {
     pub name: String,
     /// What its values mean.
     pub kind: Kind,
+    /// How its numbers are written.
+    pub numerals: Numerals,
     /// How many cells are observed.
     pub observed: usize,
     /// How many were filled.
@@ -138,13 +270,35 @@ pub enum Shape {
     Levels(Vec<LevelShare>),
 }
 
+/// An axis of numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// Where it begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+    /// Whether it is logarithmic.
+    pub log: bool,
+}
+
+impl Axis {
+    /// Where a number lies: 0 at the beginning, 1 at the end, and nowhere beyond.
+    ///
+    /// ```
+    /// let axis = m3impute_report::Axis { low: 1.0, high: 10_000.0, log: true };
+    /// assert_eq!((axis.place(100.0), axis.place(0.1)), (0.5, 0.0));
+    /// ```
+    pub fn place(&self, value: f64) -> f64 {
+        let there = |value: f64| if self.log { value.max(self.low).ln() } else { value };
+        ((there(value) - there(self.low)) / (there(self.high) - there(self.low))).clamp(0.0, 1.0)
+    }
+}
+
 /// Shares of numbers in bins of equal width. What lies outside is counted in the first or the last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Where the first bin begins.
-    pub low: f64,
-    /// Where the last one ends.
-    pub high: f64,
+    /// Where the first bin begins and the last one ends; on a logarithmic axis bins have equal ratios.
+    pub axis: Axis,
     /// Of the observed values.
     pub observed: Vec<f64>,
     /// Of the filled ones.
@@ -189,6 +343,43 @@ pub struct LevelShare {
     pub predicted: Option<f64>,
 }
 
+/// Predicted against true values of held-out cells of a column of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scatter {
+    /// Its name.
+    pub name: String,
+    /// How its numbers are written.
+    pub numerals: Numerals,
+    /// How many cells were held out, drawn or not.
+    pub cells: usize,
+    /// The share of them that lies in the 90 % interval.
+    pub coverage: Option<f64>,
+    /// The axis of both.
+    pub axis: Axis,
+    /// True and predicted values, as many as are drawn.
+    pub points: Vec<[f64; 2]>,
+    /// How many of the points lie outside of the axis; they are drawn at its ends.
+    pub outside: usize,
+}
+
+/// How far draws of the filled cells of a column lie apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrawSpread {
+    /// Its name.
+    pub name: String,
+    /// What its values mean.
+    pub kind: Kind,
+    /// How many cells have draws.
+    pub filled: usize,
+    /// Of a number, the mean standard deviation of a cell over draws; of levels, the mean probability that two draws of
+    /// a cell differ.
+    pub cell: f64,
+    /// That as a share of what it would be if a cell were drawn from the observed values of the column.
+    pub share: f64,
+    /// The share of the variance of the column's mean that lies between draws; none of levels.
+    pub of_mean: Option<f64>,
+}
+
 /// A row with large uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UncertainRow {
@@ -212,6 +403,17 @@ pub struct UncertainCell {
     pub value: String,
     /// Its interval or probability, as text.
     pub certainty: String,
+}
+
+/// A filled cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilledCell {
+    /// Its row, counted from 1.
+    pub row: usize,
+    /// Its column, value, and interval or probability.
+    pub cell: UncertainCell,
+    /// From 0 (certain) to 1 (no better than the distribution of its column), where the method has distributions.
+    pub uncertainty: Option<f64>,
 }
 
 /// The facts of a comparison report.

@@ -31,7 +31,8 @@ pub mod words;
 
 pub use advice::advice;
 pub use facts::{
-    ColumnCompared, ColumnMissing, Compared, EvaluateFacts, Event, Filled, Histogram, ImputeFacts, LevelShare, Matrix,
-    Missing, Pattern, Repeats, Shape, UncertainCell, UncertainRow, Whisker, Work,
+    Accuracy, Axis, ColumnCompared, ColumnMissing, Compared, Correlated, DrawSpread, EvaluateFacts, Event, Filled,
+    FilledCell, Heat, Histogram, ImputeFacts, LevelShare, Matrix, Missing, MissingTogether, MissingnessOf, NotAtRandom,
+    Pattern, Repeats, Scatter, Shape, Suspect, Tell, UncertainCell, UncertainRow, Whisker, Work,
 };
 pub use gather::{Evaluated, Imputed};

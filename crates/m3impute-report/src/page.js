@@ -35,7 +35,7 @@
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const text = head.dataset.text !== undefined;
         const rows = [...table.tBodies[0].rows].map((row) => ({ row, ...order(row, at) }));
-        rows.sort((a, b) => text ? a.text.localeCompare(b.text) : a.number - b.number);
+        rows.sort((a, b) => text || a.number === b.number ? a.text.localeCompare(b.text) : a.number - b.number);
         if (down) rows.reverse();
         table.tBodies[0].append(...rows.map((r) => r.row));
       });

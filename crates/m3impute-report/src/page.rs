@@ -8,12 +8,13 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// The one script that may run: `openssl dgst -sha256 -binary page.js | base64`. Even if text of a table became markup,
 /// no browser would run it.
-const SCRIPT_HASH: &str = "J0AONVYXWTNpom9m62gANZ5oiUosByJSx75uKBBvi18=";
+const SCRIPT_HASH: &str = "lS2HKlPU4ErGXs8tmxW2r7fmV/HFuCQ1t3n01xdDtQ4=";
 
 /// Events that are listed.
-const EVENTS: usize = 120;
-/// Characters of a setting, of a command, of an event.
+const EVENTS: usize = 60;
+/// Characters of a setting, and of an event.
 const LONG: usize = 400;
+const EVENT: usize = 240;
 
 /// A part of a page: its anchor, its heading, and what stands under it.
 pub(crate) struct Section {
@@ -78,7 +79,7 @@ pub(crate) fn page(kind: &'static str, work: &Work, lead: Html, sections: Vec<Se
 /// The key figures at the top.
 pub(crate) fn tiles(tiles: &[(&str, String, String)]) -> Html {
     let tile = |(name, figure, aside): &(&str, String, String)| {
-        let aside = (!aside.is_empty()).then(|| html!(" <small>{}</small>", aside));
+        let aside = (!aside.is_empty()).then(|| html!(" <small>{}</small>", aside.replace(' ', "\u{a0}")));
         html!("<div><dt>{}</dt><dd>{}{}</dd></div>\n", name, figure, aside)
     };
     html!("<dl class=\"tiles\">\n{}</dl>\n", tiles.iter().map(tile).collect::<Html>())
@@ -117,7 +118,7 @@ pub(crate) fn events(work: &Work) -> Section {
             .events
             .iter()
             .take(EVENTS)
-            .map(|e| html!("<li><b>{}</b>{}</li>\n", short(&e.place, 120), prose(&short(&e.what, LONG))))
+            .map(|e| html!("<li><b>{}</b>{}</li>\n", short(&e.place, 80), prose(&short(&e.what, EVENT))))
             .collect();
         let more = work.events.len().saturating_sub(EVENTS);
         let more = (more > 0)

@@ -2,10 +2,10 @@
 
 use m3impute_core::distributions::{ColumnDistributions, Distributions, QUANTILE_LEVELS};
 use m3impute_core::{
-    Column, ColumnScore, ColumnSpec, Fallback, Imputation, Kind, Measure, PredictiveDistributions, Schema, SingleModel,
-    Table, ValidationScore,
+    Column, ColumnScore, ColumnSpec, Fallback, HeldOutCell, Imputation, Kind, Measure, PredictiveDistributions, Schema,
+    SingleModel, Table, ValidationScore,
 };
-use m3impute_report::{Event, ImputeFacts, Imputed, Work};
+use m3impute_report::{Event, ImputeFacts, Imputed, Suspect, Work};
 
 const ROWS: usize = 300;
 const COLUMNS: usize = 400;
@@ -56,7 +56,8 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
     let (table, filled) = tables();
     let distributions = distributions(&table);
     let best = Some(SingleModel { name: "network".to_owned(), error: 0.123 });
-    let scores = (0..COLUMNS).map(|j| ColumnScore {
+    // Some scores are of columns without filled cells.
+    let scores = (0..COLUMNS + 100).map(|j| ColumnScore {
         column: long(j),
         kind: Kind::Continuous,
         measure: Measure::AbsoluteError,
@@ -64,7 +65,13 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
             cells: 9,
             error: Some(0.1),
             baseline: Some(0.2),
+            accuracy: Some(0.5),
+            baseline_accuracy: Some(0.4),
+            coverage: Some(0.9),
             best: best.clone(),
+            held_out: (0..500)
+                .map(|i| HeldOutCell { truth: f64::from(i), predicted: f64::from(i * 7 % 500) })
+                .collect(),
             ensemble: long(0),
             ..ValidationScore::default()
         },
@@ -82,6 +89,7 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
         settings: vec![(long(1), long(2)); 5],
         command: long(3),
         events: vec![Event { place: long(4), what: long(5) }; 400],
+        suspects: vec![Suspect { column: long(1), values: vec![(long(2), 9, long(3)); 2], setting: long(4) }; 400],
         ..Work::default()
     };
     let facts = ImputeFacts::gather(Imputed {
@@ -93,6 +101,6 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
     let page = facts.page();
     assert!(page.len() < 1_000_000, "{}", page.len());
     assert!(page.len() > 200_000, "{}: is it as long as it can be?", page.len());
-    assert!(page.contains("1,080 more are not shown here"), "the number of rows that are cut is shown");
+    assert!(page.contains("1,140 more are not shown here"), "the number of rows that are cut is shown");
     assert!(!page.contains("\"\"\"\"\""), "every one is escaped");
 }

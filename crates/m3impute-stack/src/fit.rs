@@ -11,7 +11,7 @@ use crate::members::{Context, FittedRowMember, Members, Predicted, Refit, Reques
 use crate::model::{
     BASELINE, ByPurpose, Candidate, ColumnModel, Ensemble, Purpose, StackModel, Validation, candidates,
 };
-use crate::predictions::{OutOfFold, gain_in_errors, loss, mean_and_error, set_spreads};
+use crate::predictions::{OutOfFold, gain_in_errors, is_right, loss, mean_and_error, set_spreads};
 use crate::select::{Selection, select};
 use crate::spread::spread_weights;
 use m3impute_core::{HeldOutCell, Pattern, Result, Run};
@@ -517,8 +517,10 @@ impl Fitting<'_> {
             };
             ensembles.push(Ensemble { weights, spread_weights, aggregation, calibration });
             let candidates = (0..all.len()).map(|c| cells[f].error(held.response, c)).collect();
+            let is_level = !held.response.is_number();
             validations.push(Validation {
                 candidates,
+                baseline_accuracy: cells[f].mean_of(held.response, BASELINE, is_right).filter(|_| is_level),
                 coverage: Calibration::coverage(held, &prior, &pooled),
                 ..self.validation(f, held)
             });
@@ -531,12 +533,16 @@ impl Fitting<'_> {
         let (response, grid) = (held.response, self.grid);
         let predicted = || held.predicted.chunks_exact(response.width()).zip(held.truth);
         let errors: Vec<f64> = predicted().map(|(p, &t)| response.error(p, t)).collect();
-        let is_complete = (0..grid.n).all(|i| grid.observed[i * grid.m + f]);
+        let right = (!errors.is_empty())
+            .then(|| predicted().map(|(p, &t)| is_right(response, p, t)).sum::<f64>() / errors.len() as f64);
+        let missing = (0..grid.n).filter(|i| !grid.observed[i * grid.m + f]).count();
         let cell = |(p, t): (&[f32], &f32)| HeldOutCell { truth: (*t).into(), predicted: response.point(p).into() };
         Validation {
+            missing,
             cells: held.truth.len(),
             ensemble: mean_and_error(&errors).0,
-            pattern: if is_complete { Pattern::Random } else { Pattern::Own },
+            accuracy: right.filter(|_| !response.is_number()),
+            pattern: if missing == 0 { Pattern::Random } else { Pattern::Own },
             held_out: predicted().take(if response.is_number() { REPORTED_CELLS } else { 0 }).map(cell).collect(),
             ..Validation::default()
         }

@@ -35,12 +35,21 @@ pub const BASELINE: usize = 0;
 /// Out-of-fold errors of a column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
+    /// How many cells are missing in the table that was learnt from.
+    #[serde(default)]
+    pub missing: usize,
     /// How many cells were held out.
     pub cells: usize,
     /// The mean error of the ensemble.
     pub ensemble: f64,
     /// That of each candidate, where it has one.
     pub candidates: Vec<Option<f64>>,
+    /// The share of them whose most probable level is right; none of numbers.
+    #[serde(default)]
+    pub accuracy: Option<f64>,
+    /// That of the baseline.
+    #[serde(default)]
+    pub baseline_accuracy: Option<f64>,
     /// The share of them that the calibrated 90 % interval covers; none where there are too few, or levels.
     pub coverage: Option<f64>,
     /// Whether they were held out in the table's own patterns, because the column has missing cells.

@@ -35,6 +35,11 @@ pub fn draw_loss(response: &Response, prediction: &[f32], truth: f32) -> f64 {
     }
 }
 
+/// Whether the point of a prediction is the truth: 1, otherwise 0.
+pub fn is_right(response: &Response, prediction: &[f32], truth: f32) -> f64 {
+    f64::from(u8::from(response.point(prediction) == truth))
+}
+
 /// The negative logarithm of the probability of the truth.
 pub fn log_loss(response: &Response, prediction: &[f32], truth: f32) -> f64 {
     let share = response.class_of(truth).map_or(0.0, |class| f64::from(prediction[class]));

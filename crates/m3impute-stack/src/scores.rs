@@ -12,9 +12,12 @@ pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
         let single = |c: usize| Some(SingleModel { name: model.name(candidates[c]).to_owned(), error: alone(c)? });
         let best = (0..candidates.len()).filter(|&c| c != BASELINE).filter_map(single);
         ValidationScore {
+            missing: validation.missing,
             cells: validation.cells,
             error: (validation.cells >= MIN_CELLS).then_some(validation.ensemble),
             baseline: alone(BASELINE),
+            accuracy: validation.accuracy.filter(|_| validation.cells >= MIN_CELLS),
+            baseline_accuracy: validation.baseline_accuracy,
             best: best.min_by(|a, b| a.error.total_cmp(&b.error)),
             ensemble: in_words(&named(model, &candidates, &ensemble.fill.weights)),
             coverage: validation.coverage,

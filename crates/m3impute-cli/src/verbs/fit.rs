@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::scores;
 use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, bytes, count};
-use m3impute::{Cancel, Error};
+use m3impute::{Cancel, Error, FilledScores};
 use std::time::Instant;
 
 pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
@@ -25,7 +25,12 @@ pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let fitted = inductive.fit(document.table(), &mut run)?;
     bar.clear();
     fitted.notes().iter().for_each(|note| verbosity.note(note));
-    scores::say(&fitted.scores(), verbosity);
+    let (table, scores) = (document.table(), fitted.scores());
+    if !scores.is_empty() {
+        let specs = table.schema().columns().iter().enumerate().filter(|(_, spec)| spec.is_filled());
+        let missing = specs.map(|(j, spec)| (spec.name.as_str(), table.missing_in(j)));
+        scores::say(&FilledScores::of(&scores, missing), "missing", verbosity);
+    }
 
     let mut file = fitted.to_file()?;
     file.header.reading =

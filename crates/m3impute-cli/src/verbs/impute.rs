@@ -8,8 +8,8 @@ use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count, percent};
 use crate::uncertainty::{self, Output, Shifting};
 use m3impute::{
-    Cancel, ColumnScore, Error, Finish, FittedImputer, Imputation, MethodSpec, PredictiveDistributions, RowSeeds, Run,
-    Settings, Shifts, Table,
+    Cancel, ColumnScore, Error, FilledScores, Finish, FittedImputer, Imputation, MethodSpec, PredictiveDistributions,
+    RowSeeds, Run, Settings, Shifts, Table,
 };
 use m3impute_io::{Change, Document, DocumentWriter, Input};
 use m3impute_report::{ImputeFacts, Imputed};
@@ -138,7 +138,15 @@ fn say_filled(
     ));
     imputation.notes.iter().for_each(|note| verbosity.note(note));
     table_io::say_fallbacks(verbosity, &imputation.fallbacks);
-    scores::say(&imputation.scores, verbosity);
+    if !imputation.scores.is_empty() {
+        scores::say(&FilledScores::of(&imputation.scores, filled_cells(table, &imputation.table)), "filled", verbosity);
+    }
+}
+
+/// How many cells of each column were filled.
+fn filled_cells<'a>(table: &'a Table, filled: &Table) -> impl Iterator<Item = (&'a str, usize)> {
+    let names = table.schema().columns().iter().map(|spec| spec.name.as_str());
+    names.enumerate().map(|(j, name)| (name, table.missing_in(j) - filled.missing_in(j)))
 }
 
 /// How cells were filled, for the report: a line, and the settings.

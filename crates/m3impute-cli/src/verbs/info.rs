@@ -5,7 +5,7 @@ use crate::args::InfoArgs;
 use crate::failure::Outcome;
 use crate::scores;
 use crate::terminal::{Verbosity, bytes, count, plain, print, thousands};
-use m3impute::{ColumnScore, Role, Tensor};
+use m3impute::{ColumnScore, FilledScores, Role, Tensor};
 use serde_json::json;
 
 pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
@@ -63,13 +63,21 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
         line(format!("  {:<24} {}{levels}, {role}", plain(&column.name), column.kind));
     }
     if !scores.is_empty() {
-        line(format!(
-            "validation error on held-out cells ({}), and that of the median/mode baseline",
-            scores::summary(&scores)
-        ));
-        let all: Vec<&ColumnScore> = scores.iter().collect();
-        scores::table(&all, verbosity).lines().for_each(|row| line(format!(" {row}")));
-        scores::remarks(&scores).into_iter().for_each(|remark| line(format!("note: {}", plain(&remark))));
+        let missing = scores.iter().map(|s| (s.column.as_str(), s.validation.missing));
+        let of = FilledScores::of(&scores, missing);
+        line(format!("validated    {}", scores::summary(&scores)));
+        let notes = [scores::unknown(&of, "missing"), scores::no_better(scores.iter())];
+        notes.iter().flatten().for_each(|note| line(format!("note: {}", plain(note))));
+        let mut table = |headline: String, rows: &mut dyn Iterator<Item = (&ColumnScore, usize)>| {
+            line(headline);
+            scores::table(rows, "missing", verbosity).lines().for_each(|row| line(format!(" {row}")));
+        };
+        if let Some(headline) = scores::headline(&of, "missing") {
+            table(headline, &mut of.known.iter().copied());
+        }
+        if !of.unfilled.is_empty() {
+            table(scores::of_unfilled().to_owned(), &mut of.unfilled.iter().map(|score| (*score, 0)));
+        }
     }
     header.notes.iter().for_each(|note| line(format!("note: {}", plain(note))));
     print(out)

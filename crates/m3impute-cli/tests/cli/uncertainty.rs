@@ -192,6 +192,11 @@ fn the_card_of_a_model_says_how_good_it_is() {
     // Body mass is in grams: the median is off by about 660.
     assert!((500.0..900.0).contains(&mass["baseline"].as_f64().unwrap()), "{mass:#}");
     assert!(mass["error"].as_f64().unwrap() < mass["baseline"].as_f64().unwrap(), "{mass:#}");
+    let sex = json["scores"].as_array().unwrap().iter().find(|s| s["column"] == "sex").unwrap();
+    let [right, baseline] = ["accuracy", "baseline_accuracy"].map(|key| sex[key].as_f64().unwrap());
+    assert!((0.4..0.6).contains(&baseline) && right > baseline && right <= 1.0, "{sex:#}");
+    assert_eq!((sex["missing"].as_u64(), mass["accuracy"].as_f64()), (Some(11), None));
+    assert!(card.contains("accuracy (baseline)") && card.contains("for new rows: validation error"), "{card}");
     assert_eq!((json["distributions"].as_bool(), mass["measure"].as_str()), (Some(true), Some("absolute_error")));
     let filled = folder.run(&with_quick(&["impute", "penguins.csv", "-o", "filled.csv"])).done();
     assert!(filled.err.contains("validation error on held-out cells"), "{}", filled.err);

@@ -1,19 +1,23 @@
 //! The least certain rows.
 
 use super::quantile;
-use crate::facts::{UncertainCell, UncertainRow};
-use crate::words::{short, value};
+use crate::facts::{FilledCell, UncertainCell, UncertainRow};
+use crate::words::{Numerals, short};
 use m3impute_core::distributions::{ColumnDistributions, Distributions, Interval};
 use m3impute_core::{PredictiveDistributions, Table};
 
 /// Rows that are listed, and cells that are shown of each.
 const ROWS: usize = 15;
 const CELLS: usize = 4;
+/// Cells that are listed by themselves, and how many of one column.
+const LISTED: usize = 150;
+pub(crate) const LISTED_OF_COLUMN: usize = 40;
 
 /// How uncertain the missing cells of a column are: 0 is certain, 1 is no better than the distribution of the column.
 struct Uncertainty<'a> {
     of: &'a ColumnDistributions,
     interval: Option<&'a Interval>,
+    numerals: Numerals,
     of_cells: Vec<f32>,
 }
 
@@ -22,7 +26,7 @@ pub(super) fn gather(
     filled: &Table,
     distributions: &PredictiveDistributions,
     intervals: &[Interval],
-) -> Vec<UncertainRow> {
+) -> (Vec<UncertainRow>, Vec<FilledCell>) {
     let columns: Vec<Uncertainty<'_>> = distributions
         .columns
         .iter()
@@ -33,7 +37,7 @@ pub(super) fn gather(
                 Some(interval) if of.levels.is_empty() => by_width(table, interval),
                 _ => by_entropy(table, of),
             };
-            Uncertainty { of, interval, of_cells }
+            Uncertainty { of, interval, numerals: Numerals::of(table, of.column), of_cells }
         })
         .collect();
     let mut sums = vec![0.0_f32; table.rows()];
@@ -53,7 +57,54 @@ pub(super) fn gather(
         uncertainty: f64::from(sums[i]),
         cells: worst_cells(table, filled, &columns, i),
     };
-    order.into_iter().map(row).collect()
+    let rows = order.into_iter().map(row).collect();
+    (rows, least_certain(table, filled, &columns))
+}
+
+/// The least certain cells, in the order of rows where they are alike.
+fn least_certain(table: &Table, filled: &Table, columns: &[Uncertainty<'_>]) -> Vec<FilledCell> {
+    let mut all: Vec<(f32, usize, usize)> = Vec::new();
+    for (c, uncertainty) in columns.iter().enumerate() {
+        // One column of which nothing is known would leave no room for any other.
+        let mut own: Vec<(f32, usize)> = uncertainty.of_cells.iter().copied().zip(0..).collect();
+        own.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        all.extend(own.into_iter().take(LISTED_OF_COLUMN).map(|(own, at)| (own, c, at)));
+    }
+    let row = |&(_, c, at): &(f32, usize, usize)| columns[c].of.rows[at];
+    let order = |a: &(f32, usize, usize), b: &(f32, usize, usize)| {
+        b.0.total_cmp(&a.0).then(row(a).cmp(&row(b))).then(a.1.cmp(&b.1))
+    };
+    all.sort_unstable_by(order);
+    all.truncate(LISTED);
+    let of = |&(own, c, at): &(f32, usize, usize)| {
+        let row = columns[c].of.rows[at];
+        let cell = cell(table, filled, &columns[c], row, at);
+        FilledCell { row: row + 1, cell, uncertainty: Some(f64::from(own)) }
+    };
+    all.iter().map(of).collect()
+}
+
+/// The first filled cells, row by row, where nothing is known of their certainty; `filled_rows` has the filled rows of
+/// each column.
+pub(super) fn first_cells(table: &Table, filled: &Table, filled_rows: &[Vec<usize>]) -> Vec<FilledCell> {
+    // The first cells of the table are among the first of each column.
+    let of_column =
+        |(col, rows): (usize, &Vec<usize>)| rows.iter().take(LISTED).map(move |&i| (i, col)).collect::<Vec<_>>();
+    let mut all: Vec<(usize, usize)> = filled_rows.iter().enumerate().flat_map(of_column).collect();
+    all.sort_unstable();
+    all.truncate(LISTED);
+    let of = |(i, col): (usize, usize)| {
+        let spec = &filled.schema().columns()[col];
+        let point = filled.number(i, col);
+        let value = if spec.kind.has_levels() {
+            short(spec.levels.get(point as usize).map_or("", String::as_str), 40)
+        } else {
+            Numerals::of(table, col).value(point)
+        };
+        let cell = UncertainCell { column: spec.name.clone(), value, certainty: String::new() };
+        FilledCell { row: i + 1, cell, uncertainty: None }
+    };
+    all.into_iter().map(of).collect()
 }
 
 /// The width of an interval as a share of that of the column's observed values.
@@ -99,9 +150,13 @@ fn cell(table: &Table, filled: &Table, uncertainty: &Uncertainty<'_>, row: usize
     let point = filled.number(row, col);
     if !spec.kind.has_levels() {
         let certainty = uncertainty.interval.map_or_else(String::new, |interval| {
-            format!("{} to {}", value(spec.kind, interval.lower[at]), value(spec.kind, interval.upper[at]))
+            format!(
+                "{} to {}",
+                uncertainty.numerals.value(interval.lower[at]),
+                uncertainty.numerals.value(interval.upper[at])
+            )
         });
-        return UncertainCell { column, value: value(spec.kind, point), certainty };
+        return UncertainCell { column, value: uncertainty.numerals.value(point), certainty };
     }
     let level = filled.schema().columns()[col].levels.get(point as usize).map_or("", String::as_str);
     let certainty = match &uncertainty.of.of {
@@ -161,11 +216,22 @@ mod tests {
             ],
         };
         let intervals: Vec<Interval> = distributions.intervals(0.9).into_iter().map(|i| i.around(&filled)).collect();
-        let rows = gather(&table, &filled, &distributions, &intervals);
+        let (rows, cells) = gather(&table, &filled, &distributions, &intervals);
         assert_eq!(rows.iter().map(|r| (r.row, r.filled)).collect::<Vec<_>>(), [(13, 2), (12, 1)]);
         // Row 13: an interval of 9 beside the 9 of the column, and levels 4 : 6 beside 1 : 1.
         assert!((rows[0].uncertainty - 1.971).abs() < 1e-3 && (rows[1].uncertainty - 0.2).abs() < 1e-5, "{rows:?}");
         assert_eq!(rows[1].cells[0].certainty, "4.1 to 5.9");
+        // An interval as wide as that of the column, then the levels, then the narrow interval.
+        let listed: Vec<(usize, &str)> = cells.iter().map(|c| (c.row, c.cell.column.as_str())).collect();
+        assert_eq!(listed, [(13, "x"), (13, "c"), (12, "x")]);
         assert!(rows[0].cells.iter().any(|c| c.value == "v" && c.certainty == "60 % sure"), "{rows:?}");
+    }
+    #[test]
+    fn without_distributions_the_first_filled_cells_are_listed() {
+        let (table, filled) = tables();
+        let cells = first_cells(&table, &filled, &[vec![11, 12], vec![12]]);
+        let listed: Vec<(usize, &str, &str)> =
+            cells.iter().map(|c| (c.row, c.cell.column.as_str(), c.cell.value.as_str())).collect();
+        assert_eq!(listed, [(12, "x", "5"), (13, "x", "5"), (13, "c", "v")]);
     }
 }

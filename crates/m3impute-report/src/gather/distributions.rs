@@ -1,7 +1,9 @@
 //! The distributions of observed and filled values.
 
+use super::axis::{axis_between, axis_of};
 use super::{evenly, quantile};
-use crate::facts::{Filled, Histogram, LevelShare, Shape, Whisker};
+use crate::facts::{Axis, Filled, Histogram, LevelShare, Shape, Whisker};
+use crate::words::Numerals;
 use m3impute_core::distributions::{ColumnDistributions, Distributions, Interval, QUANTILE_LEVELS};
 use m3impute_core::{Kind, PredictiveDistributions, Table};
 use std::collections::HashMap;
@@ -35,7 +37,14 @@ pub(super) fn gather(
         Shape::Numbers(Box::new(histogram(table, filled, col, rows, predicted, interval)))
     };
     let observed = table.rows() - table.missing_in(col);
-    Filled { name: spec.name.clone(), kind: spec.kind, observed, filled: rows.len(), shape }
+    Filled {
+        name: spec.name.clone(),
+        kind: spec.kind,
+        numerals: Numerals::of(table, col),
+        observed,
+        filled: rows.len(),
+        shape,
+    }
 }
 
 fn histogram(
@@ -57,10 +66,9 @@ fn histogram(
         (Kind::Datetime, 1..) => sorted[(sorted.len() - 1) / 2],
         _ => quantile(sorted, 0.5),
     };
-    let inside = |values: &[f64]| values.iter().filter(|v| !(bins.low..=bins.high).contains(*v)).count();
+    let inside = |values: &[f64]| values.iter().filter(|v| !(bins.axis.low..=bins.axis.high).contains(*v)).count();
     Histogram {
-        low: bins.low,
-        high: bins.high,
+        axis: bins.axis,
         observed: bins.shares(observed.iter().copied()),
         filled: bins.shares(points.iter().copied()),
         predicted: predicted.map(|b| predicted_shares(&bins, b)),
@@ -81,41 +89,38 @@ fn histogram(
     }
 }
 
-/// Bins of equal width.
+/// Bins of equal width on an axis.
 struct Bins {
-    low: f64,
-    high: f64,
+    axis: Axis,
     count: usize,
 }
 
 impl Bins {
-    /// For sorted values. A few that lie far out do not make the rest invisible.
+    /// For sorted values.
     fn of(observed: &[f64], points: &[f64], kind: Kind) -> Bins {
         let ends = |values: &[f64]| values.first().copied().zip(values.last().copied());
         let Some((low, high)) = ends(observed).or_else(|| ends(points)) else {
-            return Bins { low: 0.0, high: 1.0, count: BINS };
+            return Bins { axis: axis_of(&[], kind), count: BINS };
         };
         let (low, high) = match ends(points) {
             Some((first, last)) => (low.min(first), high.max(last)),
             None => (low, high),
         };
-        let (near, far) = (quantile(observed, 0.005), quantile(observed, 0.995));
-        let reach = 0.75 * (far - near);
-        let (low, high) = if reach > 0.0 { (low.max(near - reach), high.min(far + reach)) } else { (low, high) };
-        if kind == Kind::Integer && high - low < 1e15 {
+        let axis = axis_between(low, high, observed, kind);
+        if kind == Kind::Integer && !axis.log && high - low < 1e15 {
             // A bin holds the same number of whole numbers everywhere.
+            let (low, high) = if high > low { (axis.low, axis.high) } else { (low, high) };
             let whole = (high.floor() - low.ceil()).max(0.0) + 1.0;
             let step = (whole / BINS as f64).ceil();
             let count = (whole / step).ceil();
             let low = low.ceil() - 0.5;
-            return Bins { low, high: low + count * step, count: count as usize };
+            return Bins { axis: Axis { low, high: low + count * step, log: false }, count: count as usize };
         }
-        let half = if high > low { 0.0 } else { low.abs().max(1.0) * 0.05 };
-        Bins { low: low - half, high: high + half, count: BINS }
+        Bins { axis, count: BINS }
     }
 
     fn place(&self, value: f64) -> f64 {
-        ((value - self.low) / (self.high - self.low) * self.count as f64).clamp(0.0, self.count as f64)
+        self.axis.place(value) * self.count as f64
     }
 
     fn bin(&self, value: f64) -> usize {
@@ -252,11 +257,11 @@ mod tests {
     #[test]
     fn whole_numbers_have_bins_of_whole_numbers() {
         let bins = Bins::of(&[1.0, 2.0, 6.0], &[3.0], Kind::Integer);
-        assert_eq!((bins.low, bins.high, bins.count), (0.5, 6.5, 6));
+        assert_eq!((bins.axis.low, bins.axis.high, bins.count), (0.5, 6.5, 6));
         assert_eq!(bins.shares([1.0, 1.0, 6.0, 3.0].into_iter()), [0.5, 0.0, 0.25, 0.0, 0.0, 0.25]);
         let many: Vec<f64> = (0..100).map(f64::from).collect();
         let bins = Bins::of(&many, &[], Kind::Integer);
-        assert_eq!((bins.count, bins.high - bins.low), (20, 100.0));
+        assert_eq!((bins.count, bins.axis.high - bins.axis.low), (20, 100.0));
     }
 
     #[test]
@@ -264,14 +269,14 @@ mod tests {
         let mut values: Vec<f64> = (0..1000).map(f64::from).collect();
         values.push(1e9);
         let bins = Bins::of(&values, &[], Kind::Continuous);
-        assert!(bins.high < 3000.0, "{}", bins.high);
+        assert!(bins.axis.high < 3000.0, "{}", bins.axis.high);
         assert_eq!(bins.bin(1e9), BINS - 1);
     }
 
     #[test]
     fn constant_and_empty_columns_have_bins_too() {
         let bins = Bins::of(&[7.0, 7.0], &[7.0], Kind::Continuous);
-        assert!(bins.low < 7.0 && bins.high > 7.0);
+        assert!(bins.axis.low < 7.0 && bins.axis.high > 7.0);
         assert_eq!(Bins::of(&[], &[], Kind::Continuous).count, BINS);
         assert_eq!(Bins::of(&[], &[2.0], Kind::Integer).count, 1);
     }

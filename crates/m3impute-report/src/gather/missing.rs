@@ -6,7 +6,7 @@ use m3impute_core::Table;
 use std::collections::HashMap;
 
 /// Columns that are listed.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 80;
 /// Patterns that are listed, and columns that are named in each.
 const PATTERNS: usize = 12;
 const NAMED: usize = 10;

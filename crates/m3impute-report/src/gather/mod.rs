@@ -1,10 +1,15 @@
 //! From tables to facts: counts, shares and samples.
 
+mod accuracy;
+mod axis;
 mod certainty;
 mod distributions;
+mod draws;
 mod evaluation;
 mod missing;
+mod missingness;
 
+pub(crate) use certainty::LISTED_OF_COLUMN;
 pub use evaluation::Evaluated;
 
 use crate::facts::{Event, ImputeFacts, Work};
@@ -16,9 +21,7 @@ use m3impute_core::{Fallback, Imputation, PredictiveDistributions, Table};
 pub(crate) const LEVEL: f64 = 0.9;
 
 /// Columns of levels or numbers whose distributions are drawn.
-const DRAWN: usize = 48;
-/// Columns whose held-out errors are listed.
-const SCORED: usize = 120;
+const DRAWN: usize = 40;
 
 /// An imputed table and how it was imputed.
 #[derive(Debug)]
@@ -54,21 +57,28 @@ impl ImputeFacts {
             .into_iter()
             .map(|j| distributions::gather(table, filled, j, &filled_cells[j], distributions, &intervals))
             .collect();
-        let mut scores = imputation.scores.clone();
-        // By the ratio to the baseline's error; columns without one come last.
-        scores.sort_by(|a, b| b.ratio().unwrap_or(-1.0).total_cmp(&a.ratio().unwrap_or(-1.0)));
-        scores.truncate(SCORED);
         work.events
             .extend(imputation.notes.iter().map(|note| Event { place: "method".to_owned(), what: note.clone() }));
         work.events.extend(imputation.fallbacks.iter().map(event_of));
+        let (uncertain, cells) = match distributions {
+            Some(b) => {
+                let (rows, cells) = certainty::gather(table, filled, b, &intervals);
+                (Some(rows), cells)
+            }
+            None => (None, certainty::first_cells(table, filled, &filled_cells)),
+        };
         ImputeFacts {
             work,
+            not_at_random: missingness::not_at_random(table),
+            together: missingness::together(table),
             missing,
             filled: filled_cells.iter().map(Vec::len).sum(),
             columns,
             filled_columns,
-            scores,
-            uncertain: distributions.map(|b| certainty::gather(table, filled, b, &intervals)),
+            accuracy: accuracy::gather(table, &imputation.scores, &filled_cells),
+            draws: distributions.map_or_else(Default::default, |b| draws::gather(table, b)),
+            uncertain,
+            cells,
         }
     }
 }
