@@ -188,9 +188,9 @@ pub enum Error {
         got: String,
     },
     /// A cell that has a value, where a missing one is to be explained.
-    #[error("row {row} shows `{column}`: {value}; only missing cells are filled")]
+    #[error("{row} shows `{column}`: {value}; only missing cells are filled")]
     NotMissing {
-        /// The row as the interface counts or names it.
+        /// The row as the interface calls it: `row 17`.
         row: String,
         /// The column.
         column: String,

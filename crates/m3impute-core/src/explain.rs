@@ -6,6 +6,7 @@
 
 mod certainty;
 mod hidden;
+mod json;
 mod text;
 
 pub use certainty::least_certain;

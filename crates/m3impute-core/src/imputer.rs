@@ -103,6 +103,11 @@ pub trait FittedImputer: Debug + Send + Sync {
     /// When a cell is not missing or not one that is filled, and as [`FittedImputer::transform`].
     fn explain(&self, rows: &Table, cells: &[(usize, usize)], run: &Run) -> Result<Vec<Explanation>>;
 
+    /// Whether missing cells of a column get a value: it is one to fill, and had a value when the model was fitted.
+    fn fills(&self, column: &str) -> bool {
+        self.schema().columns().iter().any(|spec| spec.name == column && spec.is_filled())
+    }
+
     /// What the model holds of the rows that it was fitted to; empty where it holds no part of a row.
     fn kept_rows(&self) -> Vec<KeptRows> {
         Vec::new()

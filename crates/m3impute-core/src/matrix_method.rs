@@ -403,6 +403,11 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
         explainer.explain(rows, cells, run)
     }
 
+    fn fills(&self, column: &str) -> bool {
+        let place = self.encoder.schema().position(column);
+        place.is_some_and(|at| self.encoder.schema().columns()[at].is_filled() && self.encoder.has_value(at))
+    }
+
     fn kept_rows(&self) -> Vec<KeptRows> {
         let features = self.encoder.features();
         let named = |KeptNumbers { what, rows, features: kept }: KeptNumbers| {
@@ -410,7 +415,7 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
             let mut columns: Vec<usize> = kept.into_iter().map(|f| features[f].column).collect();
             columns.dedup();
             let name = |column: usize| self.encoder.schema().columns()[column].name.clone();
-            KeptRows { what, rows, columns: columns.into_iter().map(name).collect() }
+            KeptRows { what, rows: rows.min(self.rows), columns: columns.into_iter().map(name).collect() }
         };
         self.model.as_ref().map_or_else(Vec::new, MatrixModel::kept_rows).into_iter().map(named).collect()
     }

@@ -367,7 +367,7 @@ fn check_cell(rows: &Table, (row, column): (usize, usize), spec: Option<&ColumnS
             CellValue::Number(number) => number.to_string(),
             CellValue::Level(level) => level,
         };
-        return Err(Error::NotMissing { row: (row + 1).to_string(), column: name(), value });
+        return Err(Error::NotMissing { row: format!("row {}", row + 1), column: name(), value });
     }
     Ok(())
 }
@@ -477,7 +477,7 @@ mod tests {
         let first = &all[0].influences[0];
         assert_eq!((first.name.as_str(), first.probability_change, first.change), ("first", Some(-0.25), None));
         assert!(!first.is_other && all[0].interval.is_none());
-        let lines = all[0].lines("row 3", |_, number| number.to_string());
+        let lines = all[0].lines("row 3", 1, |_, number| number.to_string());
         assert_eq!(lines[0], "row 3: `level` is filled with b");
         assert!(
             lines.contains(&"  without `first` (3.2) b would be 25 percentage points less probable".to_owned()),

@@ -11,8 +11,9 @@ const LEVELS: usize = 5;
 const LEAST_PROBABILITY: f64 = 0.000_5;
 
 impl Explanation {
-    /// The explanation in words, a sentence a line. `row` is what the interface calls the row, and `write` writes a number of
-    /// a column, given by its place in the table, as cells of that column are written.
+    /// The explanation in words, a sentence a line. `row` is what the interface calls the row, rows of the training table are
+    /// counted from `first`, and `write` writes a number of a column, given by its place in the table, as cells of that
+    /// column are written.
     ///
     /// ```
     /// use m3impute_core::{CellValue, Explanation, Kind, explain::Influence};
@@ -38,20 +39,20 @@ impl Explanation {
     ///     }],
     ///     donors: None,
     /// };
-    /// let lines = explanation.lines("row 17", |_, number| number.to_string());
+    /// let lines = explanation.lines("row 17", 1, |_, number| number.to_string());
     /// assert_eq!(lines[0], "row 17: `income` is filled with 52000");
     /// assert_eq!(lines[2], "  without `education` (university) the fill would be 4,100 lower: 47900");
     /// ```
-    pub fn lines(&self, row: &str, write: impl Fn(usize, f64) -> String) -> Vec<String> {
+    pub fn lines(&self, row: &str, first: usize, write: impl Fn(usize, f64) -> String) -> Vec<String> {
         let own = |value: &CellValue| text(value, self.column, &write);
-        let mut first = format!("{row}: `{}` is filled with {}", self.name, own(&self.filled));
+        let mut fill = format!("{row}: `{}` is filled with {}", self.name, own(&self.filled));
         if let Some(done) = self.fallback {
-            first += &format!(", {done}: the method has no prediction");
+            fill += &format!(", {done}: the method has no prediction");
         }
         if let Some([low, high]) = &self.interval {
-            first += &format!("; with 90 % probability it is between {} and {}", own(low), own(high));
+            fill += &format!("; with 90 % probability it is between {} and {}", own(low), own(high));
         }
-        let mut lines = vec![first];
+        let mut lines = vec![fill];
         if !self.probabilities.is_empty() {
             let named = self.probabilities.iter().take(LEVELS).map(|(level, p)| format!("{level} {}", percent(*p)));
             let more = self.probabilities.len().saturating_sub(LEVELS);
@@ -60,7 +61,7 @@ impl Explanation {
         }
         self.add_members(&mut lines, &own);
         self.add_influences(&mut lines, &write);
-        self.add_donors(&mut lines, &write);
+        self.add_donors(&mut lines, first, &write);
         lines
     }
 
@@ -125,7 +126,7 @@ impl Explanation {
         }
     }
 
-    fn add_donors(&self, lines: &mut Vec<String>, write: &impl Fn(usize, f64) -> String) {
+    fn add_donors(&self, lines: &mut Vec<String>, first: usize, write: &impl Fn(usize, f64) -> String) {
         let Some(donors) = &self.donors else { return };
         if donors.is_empty() {
             lines.push("no row that the model keeps is near by the forest's leaves".to_owned());
@@ -141,7 +142,7 @@ impl Explanation {
             let cells: String = cells.collect();
             lines.push(format!(
                 "  row {}, {}: `{}` {value}{cells}",
-                donor.row + 1,
+                donor.row + first,
                 percent(donor.proximity),
                 self.name
             ));
