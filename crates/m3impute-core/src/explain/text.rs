@@ -7,6 +7,8 @@ use crate::schema::Kind;
 const NAMED: usize = 10;
 /// So many levels are named with their probability.
 const LEVELS: usize = 5;
+/// Predictions beside the fill are written with so many significant figures: the fill itself as it is in the file.
+const FIGURES: i32 = 6;
 /// A change of probability that is shown as zero is none.
 const LEAST_PROBABILITY: f64 = 0.000_5;
 
@@ -44,8 +46,9 @@ impl Explanation {
     /// assert_eq!(lines[2], "  without `education` (university) the fill would be 4,100 lower: 47900");
     /// ```
     pub fn lines(&self, row: &str, first: usize, write: impl Fn(usize, f64) -> String) -> Vec<String> {
-        let own = |value: &CellValue| text(value, self.column, &write);
-        let mut fill = format!("{row}: `{}` is filled with {}", self.name, own(&self.filled));
+        let own = |value: &CellValue| self.predicted(value, &write);
+        let filled = text(&self.filled, self.column, &write);
+        let mut fill = format!("{row}: `{}` is filled with {filled}", self.name);
         if let Some(done) = self.fallback {
             fill += &format!(", {done}: the method has no prediction");
         }
@@ -75,7 +78,9 @@ impl Explanation {
             let weight = percent(member.weight);
             let mut line = format!("  {:width$}  {weight:>5}  {}", member.name, own(&member.predicted));
             if let Some(p) = member.probability {
-                line += &format!(" ({} for {})", percent(p), own(&self.filled));
+                let of =
+                    if member.predicted == self.filled { String::new() } else { format!(" for {}", own(&self.filled)) };
+                line += &format!(" ({}{of})", percent(p));
             }
             lines.push(line);
         }
@@ -108,21 +113,45 @@ impl Explanation {
 
     /// What happens without a cell: `the fill would be 4,100 lower: 47,900`.
     fn moved(&self, influence: &Influence, write: &impl Fn(usize, f64) -> String) -> String {
-        let without = text(&influence.without, self.column, write);
-        let filled = text(&self.filled, self.column, write);
+        let without = self.predicted(&influence.without, write);
+        let other = if influence.is_other { format!(", and the fill would be {without}") } else { String::new() };
         match (influence.change, influence.probability_change) {
             (Some(change), _) if change != 0.0 => {
-                let size = difference(self.kind, change.abs());
-                format!("the fill would be {size} {}: {without}", direction(self.kind, change))
+                let moved = match (&self.filled, &influence.without) {
+                    (CellValue::Number(filled), CellValue::Number(without)) if influence.is_other => without - filled,
+                    _ => change,
+                };
+                let words = format!("{} {}", difference(self.kind, moved.abs()), direction(self.kind, moved));
+                match influence.is_other {
+                    true => format!("the fill would be {words}: {without}"),
+                    false => format!("the prediction would be {words}, and the fill the same"),
+                }
             }
             (_, Some(change)) => {
                 let words = if change < 0.0 { "less" } else { "more" };
-                let same =
-                    if influence.is_other { format!(", and the fill would be {without}") } else { String::new() };
-                let points = figures(100.0 * change.abs());
-                format!("{filled} would be {points} percentage points {words} probable{same}")
+                let points = figures((1000.0 * change.abs()).round() / 10.0);
+                format!(
+                    "{} would be {points} percentage points {words} probable{other}",
+                    self.predicted(&self.filled, write)
+                )
             }
             _ => format!("the fill would be {without}"),
+        }
+    }
+
+    /// A predicted value of the explained column. Digits that nobody reads are left out.
+    fn predicted(&self, value: &CellValue, write: &impl Fn(usize, f64) -> String) -> String {
+        match value {
+            CellValue::Number(x) if self.kind == Kind::Continuous && *x != 0.0 && x.is_finite() => {
+                let decimals = FIGURES - 1 - x.abs().log10().floor() as i32;
+                // A text that is parsed is the nearest number to it, which dividing by a power of ten is not.
+                let rounded = match decimals {
+                    0..=300 => format!("{x:.0$}", decimals as usize).parse().unwrap_or(*x),
+                    _ => *x,
+                };
+                write(self.column, rounded)
+            }
+            _ => text(value, self.column, write),
         }
     }
 
@@ -225,6 +254,28 @@ mod tests {
         assert_eq!([figures(0.5), figures(99.96), figures(1e-9)], ["0.5", "100", "1.00e-9"]);
         assert_eq!(difference(Kind::Datetime, 129_600.0), "1.5 days");
         assert_eq!((direction(Kind::Datetime, -1.0), direction(Kind::Integer, 1.0)), ("earlier", "higher"));
+    }
+
+    #[test]
+    fn a_prediction_is_written_without_digits_that_nobody_reads() {
+        let explanation = Explanation {
+            row: 0,
+            column: 0,
+            name: "x".to_owned(),
+            kind: Kind::Continuous,
+            filled: CellValue::Number(39.089_847_9),
+            fallback: None,
+            interval: Some([CellValue::Number(34.831_919_4), CellValue::Number(1_234_567.891)]),
+            probabilities: Vec::new(),
+            members: Vec::new(),
+            influences: Vec::new(),
+            donors: None,
+        };
+        let lines = explanation.lines("row 1", 1, |_, x| x.to_string());
+        assert_eq!(
+            lines[0],
+            "row 1: `x` is filled with 39.0898479; with 90 % probability it is between 34.8319 and 1234567.891"
+        );
     }
 
     #[test]
