@@ -9,6 +9,9 @@ use m3impute_core::{Encoded, Result, Run};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
 
+/// Weighted predictions of a cell.
+type Weighted<'a> = Vec<(f32, &'a [f32])>;
+
 /// The forest by whose leaves rows are near in column `f`, as layer and member: in the last layer in which one has weight to
 /// fill, the one with the largest weight; else the first that was fitted.
 pub fn nearness_forest(
@@ -120,7 +123,7 @@ impl StackModel {
         let width = response.width();
         let place = (0..i).filter(|i| !grid.observed[i * grid.m + f]).count();
         let candidates = self.candidates();
-        let mut names: Vec<(&'static str, Vec<(f32, &[f32])>)> = Vec::new();
+        let mut names: Vec<(&'static str, Weighted<'_>)> = Vec::new();
         for (c, predicted) in parts {
             // A baseline that stands in for members without a prediction has no weight of its own.
             let weight = if parts.len() == 1 { 1.0 } else { ensemble.weights[*c] };
@@ -132,9 +135,9 @@ impl StackModel {
             }
         }
         let total: f32 = names.iter().flat_map(|(_, parts)| parts).map(|(weight, _)| weight).sum();
-        let member = |(name, parts): (&'static str, Vec<(f32, &[f32])>)| {
+        let member = |(name, parts): (&'static str, Weighted<'_>)| {
             let weight: f32 = parts.iter().map(|(weight, _)| weight).sum();
-            let alone: Vec<(f32, &[f32])> = parts.iter().map(|(own, predicted)| (own / weight, *predicted)).collect();
+            let alone: Weighted<'_> = parts.iter().map(|(own, predicted)| (own / weight, *predicted)).collect();
             let predicted = aggregate(response, ensemble.aggregation, &alone);
             let point = response.point(&predicted);
             let values: Vec<f64> = match response {
@@ -175,7 +178,7 @@ mod tests {
     use crate::m3;
     use m3impute_core::{
         CellValue, Column, ColumnSpec, Explanation, FittedImputer, Kind, ModelFile, Run, Schema, Settings, Table,
-        Tensor,
+        Tensor, explain_least_certain,
     };
 
     /// A number, its double, whether it is above a half, and noise; every seventh cell is missing.
@@ -242,6 +245,17 @@ mod tests {
             let filled = number(&explanation.filled);
             assert!(low - 1e-6 <= filled && filled <= high + 1e-6, "{explanation:?}");
         }
+    }
+
+    #[test]
+    fn the_least_certain_cells_are_explained_first() {
+        let (table, fitted, mut run) = (table(), fitted(&[]), Run::new(0, 1).unwrap());
+        let (_, distributions) = fitted.predict_distributions(&table, &mut run).unwrap().unwrap();
+        let all = explain_least_certain(fitted.as_ref(), &table, &distributions, 6, &run).unwrap();
+        // Nothing tells of the noise.
+        assert!(all.len() == 6 && all.iter().all(|e| e.name == "noise"), "{all:?}");
+        let width = |e: &Explanation| e.interval.as_ref().map(|[low, high]| number(high) - number(low)).unwrap();
+        assert!(all.windows(2).all(|e| width(&e[0]) >= width(&e[1]) - 1e-9), "{all:?}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn least_certain(table: &Table, distributions: &PredictiveDistributions, mos
     cells.into_iter().take(most).map(|(_, row, column)| (row, column)).collect()
 }
 
-/// From 0, certain, to 1.
+/// 0 is certain; 1 is a level without any probability, or an interval as wide as the column.
 fn uncertainty(column: &ColumnDistributions, i: usize, usual: f64) -> f64 {
     match &column.of {
         Distributions::Shares { values, shares } if column.unordered => {
@@ -49,7 +49,7 @@ fn uncertainty(column: &ColumnDistributions, i: usize, usual: f64) -> f64 {
         }
         _ => {
             let [low, high] = column.interval(i, LEVEL);
-            if usual > 0.0 { ((high - low) / usual).clamp(0.0, 1.0) } else { 0.0 }
+            if usual > 0.0 { ((high - low) / usual).max(0.0) } else { 0.0 }
         }
     }
 }

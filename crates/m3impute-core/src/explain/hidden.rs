@@ -274,7 +274,7 @@ impl<M: MatrixModel> Explainer<'_, M> {
     /// What the model itself says of the targets.
     fn reasons(&self, data: &Encoded, targets: &[Target], run: &Run) -> Result<Vec<Reasons>> {
         let mut all = vec![Reasons::default(); targets.len()];
-        let Some(model) = self.model else { return Ok(all) };
+        let Some(model) = self.model.filter(|_| !targets.is_empty()) else { return Ok(all) };
         let asked: Vec<(usize, (usize, usize))> =
             targets.iter().enumerate().filter_map(|(t, target)| Some((t, (target.base, target.feature?)))).collect();
         let cells: Vec<(usize, usize)> = asked.iter().map(|(_, cell)| *cell).collect();
