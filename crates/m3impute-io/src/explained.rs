@@ -11,7 +11,7 @@ impl Document {
     /// use m3impute_io::{Input, ReadOptions, read};
     /// let bytes = b"price,when\n1.50,01.02.2024\n,02.02.2024\n".to_vec();
     /// let document = read(&Input::Bytes { name: "a.csv".to_owned(), bytes }, &ReadOptions::default())?;
-    /// assert_eq!(document.value_text(0, 2.5), "2.50");
+    /// assert_eq!(document.value_text(0, 2.5), "2.5");
     /// # Ok::<(), m3impute_io::Error>(())
     /// ```
     pub fn value_text(&self, column: usize, value: f64) -> String {
@@ -72,8 +72,8 @@ mod tests {
     fn values_are_written_as_the_cells_of_their_column() {
         let bytes = b"n;when;city\n1,25;2024-01-31;Rome\n2,5;2024-02-01;Oslo\n;;Rome\n".to_vec();
         let document = read(&Input::Bytes { name: "a.csv".to_owned(), bytes }, &ReadOptions::default()).unwrap();
-        assert_eq!(document.value_text(0, 3.0), "3,00");
+        assert_eq!(document.value_text(0, 2.75), "2,75");
         assert_eq!(document.value_text(1, 1_706_659_200.0), "2024-01-31");
-        assert_eq!(document.value_text(2, 1.0), "Oslo");
+        assert_eq!(document.value_text(2, 0.0), "Oslo");
     }
 }
