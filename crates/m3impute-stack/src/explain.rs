@@ -127,7 +127,9 @@ impl StackModel {
         for (c, predicted) in parts {
             // A baseline that stands in for members without a prediction has no weight of its own.
             let weight = if parts.len() == 1 { 1.0 } else { ensemble.weights[*c] };
-            let part = (weight, &predicted[place * width..(place + 1) * width]);
+            // A file may give weight to a member that has no prediction of such a column.
+            let Some(own) = predicted.get(place * width..(place + 1) * width) else { continue };
+            let part = (weight, own);
             let name = self.name(candidates[*c]);
             match names.iter_mut().find(|(other, _)| *other == name) {
                 Some((_, of_name)) => of_name.push(part),
