@@ -91,6 +91,7 @@ fn fill(fitted: &dyn FittedImputer, reading: &Reading) {
         let mut writer = DocumentWriter::new(Box::new(&mut out), Format::Csv, Vec::new());
         let _ = writer.write(&document, Change::Fill(&filled.table)).and_then(|()| writer.finish());
         let _ = fitted.predict_distributions(document.table(), &mut run);
+        let _ = (fitted.explain(document.table(), &document.missing_cells(1, fitted), &run), fitted.kept_rows());
         let seeds = m3impute::RowSeeds::default().of(document.table());
         let _ = fitted.draw(document.table(), &seeds, 1, &run);
     }

@@ -59,9 +59,10 @@ pub fn write() -> Result<(), Box<dyn Error>> {
     for spec in METHODS.iter().filter(|spec| spec.inductive) {
         for (preset, _) in [spec.presets[0]].into_iter().chain(spec.presets.iter().copied().find(|p| p.0 == "paper")) {
             let name = format!("{}-{preset}.m3", spec.name);
-            put("model", &name, &model(spec, preset, &document)?)?;
+            put("model", &name, &model(spec, preset, &[], &document)?)?;
         }
     }
+    put("model", "m3-donors.m3", &model(m3impute::method("m3")?, "balanced", &[("keep_donors", "true")], &document)?)?;
     Ok(())
 }
 
@@ -128,7 +129,12 @@ fn arrow_seeds(batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
 }
 
 /// A model of a training short enough for a seed.
-fn model(spec: &'static MethodSpec, preset: &str, document: &Document) -> Result<Vec<u8>, Box<dyn Error>> {
+fn model(
+    spec: &'static MethodSpec,
+    preset: &str,
+    further: &[(&str, &str)],
+    document: &Document,
+) -> Result<Vec<u8>, Box<dyn Error>> {
     let small = [
         ("epochs", "2"),
         ("steps", "2"),
@@ -143,7 +149,8 @@ fn model(spec: &'static MethodSpec, preset: &str, document: &Document) -> Result
     ];
     let values = (spec.preset_values)(preset);
     let known = |p: &&(&str, &str)| values.as_ref().is_some_and(|v| v.get(p.0).is_some());
-    let params = small.iter().filter(known).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let params =
+        small.iter().chain(further).filter(known).map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
     let settings = Settings { preset: Some(preset.to_owned()), params, ..Settings::default() };
     let method = (spec.build)(&settings)?;
     let inductive = method.as_inductive().ok_or("it is inductive")?;

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._explanations import Explanation
 from ._functions import ampute, describe, evaluate, impute
 from ._functions import registry as methods
 from ._messages import (
@@ -43,6 +44,7 @@ __all__ = [
     "Description",
     "Error",
     "Evaluation",
+    "Explanation",
     "FallbackWarning",
     "ImputeWarning",
     "Imputer",

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from . import _native, _requests, _scores, _store
+from ._explaining import Explaining
 from ._frames import Frame
 from ._messages import DataError, Note, UsageError, news, tell, tell_shifts, warn_fallbacks, warn_notes
 from ._options import ImputerOptions, documented
@@ -29,10 +30,9 @@ from ._sklearn import (
     wants_named_output,
     with_callbacks,
 )
-from ._tables import Tables
 
 
-class _Imputer(ImputerOptions, Tables, CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class _Imputer(ImputerOptions, Explaining, CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """What every imputer takes and does; which method it is of is up to the classes below."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = PARAMETERS

@@ -108,6 +108,13 @@ class Model:
         draws: int,
         shift: _ShiftRequest,
     ) -> tuple[list[Changed], list[tuple[str, str, str | None]]]: ...
+    def explain(
+        self,
+        columns: Sequence[tuple[str, Column]],
+        infinite: str,
+        run: _RunRequest,
+        cells: Sequence[tuple[int, str, str | None]],
+    ) -> tuple[str, list[tuple[str, str, str | None]]]: ...
     def probabilities(
         self, columns: Sequence[tuple[str, Column]], infinite: str, run: _RunRequest
     ) -> list[tuple[str, bytes, list[str], bytes]]: ...

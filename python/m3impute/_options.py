@@ -162,10 +162,14 @@ class ImputerOptions(ImputeOptions):
         Whether a column of flags follows for each column that had missing values in training.
     verbose : int, default 0
         Anything but 0 draws a bar.
+    keep_donors : bool, default False
+        Whether at most 1,000 rows of the table stay in the model, so that ``explain`` can name the nearest ones; for
+        ``m3`` only. Anyone who has the file of the model can read them.
     """
 
     add_indicator: bool = field(default=False, metadata=_may_be("boolean"))
     verbose: int = field(default=0, metadata=_may_be("verbose"))
+    keep_donors: bool = field(default=False, metadata=_may_be("boolean"))
 
 
 class MethodKeywords(TypedDict, total=False):

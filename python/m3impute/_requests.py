@@ -13,7 +13,7 @@ import numpy as np
 from . import _native
 from ._frames import Frame
 from ._messages import UsageError, tell
-from ._options import EMPTY_COLUMNS, FillOptions, MethodOptions, ReadOptions, RunOptions, ShiftOptions
+from ._options import EMPTY_COLUMNS, FillOptions, ImputerOptions, MethodOptions, ReadOptions, RunOptions, ShiftOptions
 from ._progress import Callback
 
 
@@ -123,10 +123,13 @@ def method(name: str, options: MethodOptions | None = None) -> MethodRequest:
         raise UsageError(f"empty_columns: expected one of {expected}, got `{options.empty_columns}`")
     if options.params is not None and not isinstance(options.params, Mapping):
         raise UsageError(f"params: expected a dictionary of parameters, got `{options.params}`")
+    params = [(str(key), _text(value)) for key, value in (options.params or {}).items()]
+    if isinstance(options, ImputerOptions) and options.keep_donors:
+        params.append(("keep_donors", "true"))
     return {
         "method": str(name),
         "preset": None if options.preset is None else str(options.preset),
-        "params": [(str(key), _text(value)) for key, value in (options.params or {}).items()],
+        "params": params,
         "round": None if options.round is None else bool(options.round),
         "clip": None if options.clip is None else bool(options.clip),
         "zero_empty": options.empty_columns == "constant",

@@ -12,6 +12,7 @@ mod bank;
 use bank::{Bank, Donor, places, variance};
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::explain::KeptNumbers;
 use m3impute_core::heldout::{HeldOut, hold_out};
 use m3impute_core::{
     Encoded, Encoding, Error, Expect, Finish, Learnt, MatrixImputer, MatrixModel, MethodSpec, ModelFile, ParamSpec,
@@ -382,6 +383,11 @@ struct State {
 impl MatrixModel for Neighbours {
     fn predict(&self, rows: &mut Encoded, _: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         self.fill_within(rows, run, false).map(|_| None)
+    }
+
+    fn kept_rows(&self) -> Vec<KeptNumbers> {
+        let rows = self.bank.x.len() / self.bank.weights.len().max(1);
+        vec![KeptNumbers { what: "the neighbours of new rows", rows, features: None }]
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -13,7 +13,9 @@ pub use options::{
 use clap::{Args, Parser, Subcommand};
 use m3impute::escaped;
 use m3impute::missing::{HideIn, Mechanism};
-use parse::{parse_bytes, parse_chunk, parse_delimiter, parse_format, parse_hide_in, parse_mechanism, parse_rate};
+use parse::{
+    parse_bytes, parse_chunk, parse_delimiter, parse_format, parse_hide_in, parse_mechanism, parse_rate, parse_row,
+};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -24,6 +26,7 @@ Examples:
   m3impute evaluate data.csv                        which method is best on this table
   m3impute fit data.csv -o model.m3                 fit once ...
   m3impute transform new.csv --model model.m3       ... and fill new rows every day
+  m3impute explain model.m3 new.csv --row 17        why these values?
   cat data.csv | m3impute impute > filled.csv       in a pipe";
 
 const EXIT_CODES: &str = "\
@@ -69,6 +72,8 @@ pub enum Verb {
     Fit(FitArgs),
     /// Fill new rows with a model
     Transform(TransformArgs),
+    /// Explain filled values: what decides them, and what each member of the ensemble predicts
+    Explain(ExplainArgs),
     /// Show what a model file holds
     Info(InfoArgs),
     /// Hide known cells, fill them with several methods, and compare
@@ -141,6 +146,11 @@ pub struct FitArgs {
     #[arg(short, long, value_name = "MODEL")]
     pub output: PathBuf,
 
+    /// Keep at most 1,000 rows of the table in the model, so that `explain` can name the nearest ones: anyone who has the
+    /// file can read them
+    #[arg(long, help_heading = "Method")]
+    pub keep_donors: bool,
+
     #[command(flatten)]
     pub method: MethodArgs,
     #[command(flatten)]
@@ -195,6 +205,58 @@ pub struct TransformArgs {
 
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  m3impute explain model.m3 new.csv --row 17
+  m3impute explain model.m3 new.csv --row 17 --row 40 --column income
+  m3impute explain model.m3 new.csv --row 17 --json
+
+For each missing cell: its fill with the 90 % interval or the probabilities of the levels; what each
+member of the ensemble predicts, with its weight (method `m3`); how the fill would change if one
+observed cell of the row were hidden; and the nearest rows of the training table, if the model was
+fitted with `--keep-donors`.")]
+pub struct ExplainArgs {
+    /// The model file, made by `fit`
+    pub model: PathBuf,
+
+    /// The rows; `-` or nothing is standard input
+    pub input: Option<String>,
+
+    /// The row, counted from 1 below the names of the columns; several times for several rows
+    #[arg(long, value_name = "N", required = true, value_parser = parse_row)]
+    pub row: Vec<usize>,
+
+    /// The column; several times for several columns [default: all missing cells of the row]
+    #[arg(long, value_name = "COLUMN")]
+    pub column: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Format of the input, if its extension does not tell
+    #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]
+    pub format: Option<m3impute_io::Format>,
+
+    /// Delimiter of a CSV file; detected by default
+    #[arg(short, long, value_name = "CHAR", value_parser = parse_delimiter, help_heading = "Reading")]
+    pub delimiter: Option<u8>,
+
+    /// What to do with infinities
+    #[arg(long, value_name = "POLICY", default_value = "error", help_heading = "Reading")]
+    pub inf: InfinityPolicy,
+
+    /// The most memory that reading may take, such as 500MB or 8GB [default: the larger of 2GB and 50 times the file, at
+    /// most 80 % of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Reading")]
+    pub max_memory: Option<u64>,
+
+    /// Threads; 0 takes as many as the machine has
+    #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS", help_heading = "Run")]
+    pub threads: usize,
 }
 
 #[derive(Debug, Args)]

@@ -72,6 +72,9 @@ impl Files {
                 .reads_table(args.input.as_ref())
                 .reads("model", Some(args.model.as_path()))
                 .writes_table(&args.to, Some(&args.uncertainty)),
+            Verb::Explain(args) => {
+                Files::default().reads("model", Some(args.model.as_path())).reads_table(args.input.as_ref()).prints()
+            }
             Verb::Info(args) => Files::default().reads("model", Some(args.model.as_path())).prints(),
             Verb::Evaluate(args) => {
                 let table = args.truth.as_ref().or(args.input.as_ref());

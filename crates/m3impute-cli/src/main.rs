@@ -45,6 +45,7 @@ fn perform(verb: &args::Verb, verbosity: &Verbosity, cancel: &Cancel) -> Outcome
         args::Verb::Impute(args) => verbs::impute::impute(args, verbosity, cancel),
         args::Verb::Fit(args) => verbs::fit::fit(args, verbosity, cancel),
         args::Verb::Transform(args) => verbs::transform::transform(args, verbosity, cancel),
+        args::Verb::Explain(args) => verbs::explain::explain(args, verbosity, cancel),
         args::Verb::Info(args) => verbs::info::info(args, verbosity),
         args::Verb::Evaluate(args) => verbs::evaluate::evaluate(args, verbosity, cancel),
         args::Verb::Describe(args) => verbs::describe::describe(args, verbosity, cancel),

@@ -265,6 +265,11 @@ impl Distributions {
 }
 
 impl ColumnDistributions {
+    /// The ends of the central interval of the cell in place `i`, rounded as values of the column are.
+    pub(crate) fn interval(&self, i: usize, level: f64) -> [f64; 2] {
+        self.of.interval(i, level).map(|end| self.rounded(end))
+    }
+
     fn rounded(&self, value: f64) -> f64 {
         if self.step == 0.0 { value } else { (value / self.step).round() * self.step }
     }
@@ -285,8 +290,7 @@ impl PredictiveDistributions {
     /// The central interval of that level for each missing cell; columns of levels without an order have none.
     pub fn intervals(&self, level: f64) -> Vec<Interval> {
         let of = |c: &ColumnDistributions| {
-            let ends = (0..c.rows.len()).map(|i| c.of.interval(i, level)).map(|ends| ends.map(|v| c.rounded(v)));
-            let (lower, upper) = ends.map(|[low, high]| (low, high)).unzip();
+            let (lower, upper) = (0..c.rows.len()).map(|i| c.interval(i, level)).map(|[low, high]| (low, high)).unzip();
             Interval { column: c.column, rows: c.rows.clone(), lower, upper }
         };
         self.columns.iter().filter(|c| !c.unordered).map(of).collect()

@@ -4,6 +4,7 @@
 //! code of a level.
 
 mod baseline;
+mod cells;
 mod decode;
 mod features;
 mod file;

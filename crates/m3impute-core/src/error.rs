@@ -199,6 +199,24 @@ pub enum Error {
         /// What was given.
         got: String,
     },
+    /// A cell that has a value, where a missing one is to be explained.
+    #[error("{row} shows `{column}`: {value}; only missing cells are filled")]
+    NotMissing {
+        /// The row as the interface calls it: `row 17`.
+        row: String,
+        /// The column.
+        column: String,
+        /// The value of the cell.
+        value: String,
+    },
+    /// A column that no method fills, where one of its cells is to be explained.
+    #[error("column `{column}` is not filled: {reason}")]
+    NotFilled {
+        /// The column.
+        column: String,
+        /// Why.
+        reason: &'static str,
+    },
     /// A result that is not finite.
     #[error("method `{method}` got a value that is not finite in {place}")]
     NotFinite {
@@ -242,6 +260,8 @@ impl Error {
             | Error::UnknownPreset { .. }
             | Error::NotInductive { .. }
             | Error::Shift { .. }
+            | Error::NotMissing { .. }
+            | Error::NotFilled { .. }
             | Error::Request { .. } => Category::Usage,
             Error::DuplicateColumn { .. }
             | Error::Length { .. }

@@ -3,6 +3,7 @@
 use crate::distributions::PredictiveDistributions;
 use crate::encode::Finish;
 use crate::error::{Error, Result, nearest};
+use crate::explain::{Explanation, KeptRows};
 use crate::model_file::ModelFile;
 use crate::run::Run;
 use crate::schema::Schema;
@@ -93,6 +94,23 @@ pub trait FittedImputer: Debug + Send + Sync {
     /// As [`FittedImputer::transform`].
     fn draw(&self, _rows: &Table, _seeds: &[u64], _number: u64, _run: &Run) -> Result<Option<Imputation>> {
         Ok(None)
+    }
+
+    /// Why missing cells of a table, each a row and a column, are filled with what [`FittedImputer::transform`] fills them
+    /// with: in their order. It costs a prediction of each of their rows, and one more for each observed cell of it.
+    ///
+    /// # Errors
+    /// When a cell is not missing or not one that is filled, and as [`FittedImputer::transform`].
+    fn explain(&self, rows: &Table, cells: &[(usize, usize)], run: &Run) -> Result<Vec<Explanation>>;
+
+    /// Whether missing cells of a column get a value: it is one to fill, and had a value when the model was fitted.
+    fn fills(&self, column: &str) -> bool {
+        self.schema().columns().iter().any(|spec| spec.name == column && spec.is_filled())
+    }
+
+    /// What the model holds of the rows that it was fitted to; empty where it holds no part of a row.
+    fn kept_rows(&self) -> Vec<KeptRows> {
+        Vec::new()
     }
 
     /// Validation errors by column, on cells that were held out in fitting; empty where none were.

@@ -7,6 +7,7 @@ pub mod distributions;
 mod draws;
 pub mod encode;
 mod error;
+pub mod explain;
 mod hash;
 pub mod heldout;
 mod hint;
@@ -28,6 +29,7 @@ pub use distributions::{Point, PredictiveDistributions};
 pub use draws::RowSeeds;
 pub use encode::{Encoded, Encoder, Encoding, Finish};
 pub use error::{Category, Error, Result, nearest};
+pub use explain::{CellValue, Explanation, KeptRows, explain_least_certain};
 pub use hash::row_hash;
 pub use hint::{Hint, Setting};
 pub use imputer::{

@@ -5,6 +5,7 @@ use crate::distributions::{Distributions, PredictiveDistributions};
 use crate::draws::draw;
 use crate::encode::{Encoded, Encoder, Encoding, Finish};
 use crate::error::{Error, Result};
+use crate::explain::{Explainer, Explanation, KeptNumbers, KeptRows, Reasons};
 use crate::imputer::{FittedImputer, Imputation, Imputer, InductiveImputer, MethodSpec};
 use crate::model_file::{Header, ModelFile, Tensor};
 use crate::run::Run;
@@ -153,6 +154,20 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
 
     /// Validation errors of each feature, in the units of the encoded matrix; empty where no cell was held out.
     fn scores(&self) -> Vec<ValidationScore> {
+        Vec::new()
+    }
+
+    /// What it says of its own predictions of missing numbers, each a row and a feature, in their order: the members of an
+    /// ensemble, and rows that it was fitted to. Nothing, where it has neither.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    fn reasons(&self, _rows: &Encoded, _cells: &[(usize, usize)], _run: &Run) -> Result<Vec<Reasons>> {
+        Ok(Vec::new())
+    }
+
+    /// What it holds of the rows that it was fitted to.
+    fn kept_rows(&self) -> Vec<KeptNumbers> {
         Vec::new()
     }
 
@@ -381,6 +396,28 @@ impl<M: MatrixMethod> FittedImputer for Fitted<M> {
         }
         let (table, fallbacks) = self.encoder.decode(rows, &data, self.finish, self.spec.name)?;
         Ok(Some(Imputation { table, fallbacks, notes: Vec::new(), scores: Vec::new() }))
+    }
+
+    fn explain(&self, rows: &Table, cells: &[(usize, usize)], run: &Run) -> Result<Vec<Explanation>> {
+        let explainer = Explainer { encoder: &self.encoder, finish: self.finish, model: self.model.as_ref() };
+        explainer.explain(rows, cells, run)
+    }
+
+    fn fills(&self, column: &str) -> bool {
+        let place = self.encoder.schema().position(column);
+        place.is_some_and(|at| self.encoder.schema().columns()[at].is_filled() && self.encoder.has_value(at))
+    }
+
+    fn kept_rows(&self) -> Vec<KeptRows> {
+        let features = self.encoder.features();
+        let named = |KeptNumbers { what, rows, features: kept }: KeptNumbers| {
+            let kept = kept.unwrap_or_else(|| (0..features.len()).collect());
+            let mut columns: Vec<usize> = kept.into_iter().map(|f| features[f].column).collect();
+            columns.dedup();
+            let name = |column: usize| self.encoder.schema().columns()[column].name.clone();
+            KeptRows { what, rows: rows.min(self.rows), columns: columns.into_iter().map(name).collect() }
+        };
+        self.model.as_ref().map_or_else(Vec::new, MatrixModel::kept_rows).into_iter().map(named).collect()
     }
 
     fn scores(&self) -> Vec<ColumnScore> {

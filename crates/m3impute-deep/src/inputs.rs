@@ -181,7 +181,7 @@ impl Inputs {
         let fits = |(slot, meaning): (&Slot, Meaning)| match (slot, meaning) {
             (Slot::Number(at), Meaning::Number) => {
                 number += 1;
-                *at + 1 == number
+                at.checked_add(1) == Some(number)
             }
             (Slot::Levels(first, codes), Meaning::Category(levels)) => {
                 flag = flag.saturating_add(codes.len());

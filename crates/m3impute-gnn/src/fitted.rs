@@ -13,6 +13,7 @@ use crate::peers::{PeerSource, Sampling, directions};
 use crate::train::{Trainer, Training};
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::Meaning;
+use m3impute_core::explain::KeptNumbers;
 use m3impute_core::{Encoded, Error, Learnt, MatrixModel, ModelFile, Result, Run, Tensor, Want, row_hash};
 use m3impute_nn::{Matrix, Tape};
 use rand_chacha::ChaCha8Rng;
@@ -231,6 +232,12 @@ impl MatrixModel for FittedGnn {
             write_predictions(rows, levels, &holes, &values);
         }
         Ok(None)
+    }
+
+    fn kept_rows(&self) -> Vec<KeptNumbers> {
+        let kept =
+            |bank: &Bank| KeptNumbers { what: "the peers of new rows", rows: bank.values.rows(), features: None };
+        self.bank.iter().map(kept).collect()
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -29,6 +29,7 @@ mod datetime;
 mod document;
 mod encoding;
 mod error;
+mod explained;
 mod extra;
 mod file_id;
 mod findings;

@@ -264,6 +264,19 @@ impl Forest {
         })
     }
 
+    /// The leaf of each tree into which some rows of a table without missing cells fall (`x` row by row), `[rows, trees]`.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn leaves(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<u32>> {
+        let mut all = Vec::with_capacity(rows.len() * self.trees());
+        for rows in rows.chunks(BLOCK) {
+            run.check()?;
+            all.extend(self.leaves_of_block(x, rows));
+        }
+        Ok(all)
+    }
+
     /// `width` numbers for each row, from the values in its leaves and their shares.
     fn each_row(
         &self,
@@ -286,6 +299,18 @@ impl Forest {
         predictions: impl Iterator<Item = &'a mut [f32]>,
         say: impl Fn(&mut Pool, &mut dyn Iterator<Item = (f32, f32)>, &mut [f32]),
     ) {
+        let leaves = self.leaves_of_block(x, rows); // [rows, trees]
+        for (prediction, leaves) in predictions.zip(leaves.chunks_exact(self.trees())) {
+            let mut held = leaves.iter().flat_map(|&l| {
+                let range = self.starts[l as usize] as usize..self.starts[l as usize + 1] as usize;
+                self.values[range.clone()].iter().copied().zip(self.shares[range].iter().copied())
+            });
+            say(pool, &mut held, prediction);
+        }
+    }
+
+    /// The leaves of a block of rows, `[rows, trees]`: a tree is walked by all of them while it is near.
+    fn leaves_of_block(&self, x: &[f32], rows: &[u32]) -> Vec<u32> {
         let w = self.orders.len();
         let mut block = Vec::with_capacity(rows.len() * w); // [rows, w]
         for &i in rows {
@@ -300,24 +325,18 @@ impl Forest {
             let mut rows = block.chunks_exact(ABREAST * w);
             let mut to = leaves.iter_mut().skip(t).step_by(trees);
             for rows in &mut rows {
-                self.leaves::<ABREAST>(root, rows, w).into_iter().zip(&mut to).for_each(|(leaf, to)| *to = leaf);
+                self.walk::<ABREAST>(root, rows, w).into_iter().zip(&mut to).for_each(|(leaf, to)| *to = leaf);
             }
             for (row, to) in rows.remainder().chunks_exact(w).zip(to) {
-                [*to] = self.leaves(root, row, w);
+                [*to] = self.walk(root, row, w);
             }
         }
-        for (prediction, leaves) in predictions.zip(leaves.chunks_exact(trees)) {
-            let mut held = leaves.iter().flat_map(|&l| {
-                let range = self.starts[l as usize] as usize..self.starts[l as usize + 1] as usize;
-                self.values[range.clone()].iter().copied().zip(self.shares[range].iter().copied())
-            });
-            say(pool, &mut held, prediction);
-        }
+        leaves
     }
 
     /// The leaves of some rows, which go down a tree abreast: the next node of one is fetched while the others are looked
     /// at, and nothing is guessed.
-    fn leaves<const N: usize>(&self, root: u32, rows: &[f32], w: usize) -> [u32; N] {
+    fn walk<const N: usize>(&self, root: u32, rows: &[f32], w: usize) -> [u32; N] {
         let mut at = [root; N];
         loop {
             let mut open = false;
@@ -437,6 +456,17 @@ mod tests {
             forest.predict(&x, &[0], &run).unwrap()[0]
         };
         assert_eq!((prediction(Aggregate::Median), prediction(Aggregate::Mean)), (1.0, 20.8));
+    }
+
+    #[test]
+    fn rows_that_a_tree_cannot_tell_apart_share_its_leaf() {
+        // One cut, between 1 and 9, in whatever tree.
+        let x: Vec<f32> = [1.0, 1.0, 9.0, 9.0].iter().flat_map(|&v| [v, v]).collect();
+        let params = ForestParams { bootstrap: false, ..params(Aggregate::Median) };
+        let (forest, run) = fitted(&Frame::new(x.clone(), &[0, 0]), 1, &params, 1);
+        let leaves = forest.leaves(&x, &[0, 1, 2, 3], &run).unwrap();
+        let of: Vec<&[u32]> = leaves.chunks_exact(forest.trees()).collect();
+        assert!(of[0] == of[1] && of[2] == of[3] && of[0].iter().zip(of[2]).all(|(a, b)| a != b));
     }
 
     #[test]

@@ -193,6 +193,25 @@ pub trait FittedLearner: Debug + Send + Sync {
         None
     }
 
+    /// How many trees it has.
+    fn trees(&self) -> usize {
+        0
+    }
+
+    /// The leaf of each tree into which some rows of a completed table fall, `[rows, trees]`: rows that fall into the same
+    /// leaf are near to each other.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    fn leaves(&self, _x: &[f32], _rows: &[u32], _run: &Run) -> Result<Vec<u32>> {
+        Ok(Vec::new())
+    }
+
+    /// How many of the rows that it was fitted to it holds.
+    fn kept_rows(&self) -> usize {
+        0
+    }
+
     /// Lets go of what makes the model larger than about so many nodes, where it has any.
     fn truncate(&mut self, _nodes: usize) {}
 

@@ -6,7 +6,8 @@ use crate::requests::{RunRequest, ShiftRequest, infinities, shifts};
 use crate::tables::{Changed, Said, batch_of, notes_of, rows_as_bytes};
 use crate::watch::watched;
 use m3impute::{
-    Error, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Shifted, Shifts, Table,
+    Error, Explanation, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Shifted, Shifts,
+    Table,
 };
 use m3impute_io::arrow::document_as_in;
 use m3impute_io::{AtomicFile, ColumnReading, Document, Format, Infinities, ReadOptions, Reading};
@@ -113,6 +114,7 @@ fn card_of(file: &ModelFile, fitted: &dyn FittedImputer) -> Value {
         "method": header.method, "format": header.format, "version": header.version, "rows": header.rows,
         "fingerprint": header.fingerprint, "params": header.params, "finish": header.finish,
         "columns": header.encoder.schema(), "notes": header.notes, "scores": fitted.scores(),
+        "training_rows": fitted.kept_rows(),
     })
 }
 
@@ -260,6 +262,41 @@ impl Model {
             all.push((name, rows_as_bytes(py, &column.rows), levels, PyBytes::new(py, &shares)));
         }
         Ok(all)
+    }
+
+    /// Why missing cells are filled with their values, as JSON, and in words under `text`. A cell is a row, what the row is
+    /// called, and a column, where it is not all missing cells of the row.
+    #[allow(clippy::type_complexity)]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        columns: Vec<(String, Bound<'_, Column>)>,
+        infinite: &str,
+        run: RunRequest,
+        cells: Vec<(usize, String, Option<String>)>,
+    ) -> PyResult<(String, Vec<Said>)> {
+        let document = self.document(py, &columns, infinite)?;
+        let model = &*self.fitted;
+        let mut asked: Vec<((usize, usize), String)> = Vec::new();
+        for (row, name, column) in cells {
+            let cells = match column {
+                Some(column) => vec![document.missing_cell(row, &name, &column, model).map_err(core)?],
+                None => document.missing_cells(row, model),
+            };
+            asked.extend(cells.into_iter().map(|cell| (cell, name.clone())));
+        }
+        let cells: Vec<(usize, usize)> = asked.iter().map(|(cell, _)| *cell).collect();
+        let explained = watched(py, run.progress.as_ref(), |cancel, send| {
+            model.explain(document.table(), &cells, &run.run(cancel, send)?)
+        })?;
+        let shown = |(explanation, (_, name)): (&Explanation, &(_, String))| {
+            let mut json = explanation.json(explanation.row, 0, |_, number| json!(number));
+            let lines = explanation.lines(name, 0, |column, number| document.value_text(column, number));
+            json["text"] = Value::from(lines.join("\n"));
+            json
+        };
+        let all: Vec<Value> = explained.iter().zip(&asked).map(shown).collect();
+        Ok((Value::from(all).to_string(), notes_of(document.findings())))
     }
 
     /// Fills new rows, each by itself, and shifts what was filled; with it, what was found in them.

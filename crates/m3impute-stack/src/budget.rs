@@ -60,6 +60,8 @@ pub struct Budget {
     pub fold_rows: usize,
     /// How many those of the model see at most.
     pub final_rows: usize,
+    /// Whether some of these rows, and the forests that say which are near, stay in the model.
+    pub keep_donors: bool,
 }
 
 impl Budget {
@@ -108,7 +110,18 @@ impl Budget {
             _ => params.trees,
         };
         let is_enough_for_mixtures = cells >= TINY;
-        Budget { folds, training, is_enough_for_mixtures, layers, sweeps, tried_folds, trees, fold_rows, final_rows }
+        Budget {
+            folds,
+            training,
+            is_enough_for_mixtures,
+            layers,
+            sweeps,
+            tried_folds,
+            trees,
+            fold_rows,
+            final_rows,
+            keep_donors: params.keep_donors,
+        }
     }
 }
 

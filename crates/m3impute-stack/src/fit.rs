@@ -5,6 +5,7 @@ use crate::balance::Moments;
 use crate::budget::Budget;
 use crate::calibrate::{Calibration, HeldOut, Pooled, ShownScale};
 use crate::columns::Columns;
+use crate::explain::nearness_forest;
 use crate::folds::{Fold, folds};
 use crate::layers::{CompletedFold, Layer, OfColumn, Order, View, fill_column, fit_column, groups_of, without_group};
 use crate::members::{Context, FittedRowMember, Members, Predicted, Refit, Request};
@@ -144,7 +145,7 @@ pub fn fit(
         layers = fitting.fit_layers(&initial)?;
     }
     let Finished { rows, members, models, scale, notes } = fitting.finish(initial, &mut layers)?;
-    Ok((StackModel { columns, members, rows, layers, models, scale }, notes))
+    Ok((StackModel { columns, members, rows, layers, models, scale, donors: None }, notes))
 }
 
 impl Fitting<'_> {
@@ -443,9 +444,13 @@ impl Fitting<'_> {
         let (models, scale) = self.column_models(&initial, layers, &all);
         run.check()?;
         let mut is_seen = false;
+        // Where rows are kept as donors, so is the forest that says which of them are near.
+        let forests = |f| nearness_forest(&models[f], layers, &all, f).filter(|_| self.context.budget.keep_donors);
+        let forests: Vec<Option<(usize, usize)>> = (0..self.grid.m).map(forests).collect();
         for (l, layer) in layers.iter_mut().enumerate().rev() {
             let place = |member| all.iter().position(|c| *c == Candidate::Column { layer: l, member });
-            let has_weight = |f: usize, member| place(member).is_some_and(|c| models[f].uses(c));
+            let has_weight =
+                |f: usize, member| place(member).is_some_and(|c| models[f].uses(c)) || forests[f] == Some((l, member));
             is_seen |= layer.prune(is_seen, has_weight);
         }
         for k in 0..self.rows.len() {
@@ -600,7 +605,7 @@ fn complete_with(
     let m = columns.len();
     let predict = |z: &mut Vec<f32>, grid: &Grid, open: &dyn Fn(usize) -> bool| {
         let rows: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, open)).collect();
-        layer.predict(z, columns, &rows, |_, _| false, run, |_, _, _| {})
+        layer.predict(z, columns, &rows, |_, _| false, run, |_, _| {})
     };
     for View { fold: Fold { grid, .. }, plain } in views.iter_mut() {
         predict(plain, grid, &|at| !grid.observed[at])?;

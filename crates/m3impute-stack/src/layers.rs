@@ -120,9 +120,18 @@ pub fn fit_column(
     context.run.install(|| members.par_iter().with_max_len(1).map(fit).collect())
 }
 
+/// What a layer does with a column while it predicts.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// Its members see these completed rows, `[n, m]`.
+    Sees(&'a [f32]),
+    /// A member with weight predicts its cells.
+    Predicts(usize, &'a [f32]),
+}
+
 impl Layer {
-    /// Predicts the missing cells of completed rows `z`, `rows` for each column, and completes `z` with them. `each` gets
-    /// the predictions of the members with weight, by column and member.
+    /// Predicts the missing cells of completed rows `z`, `rows` for each column, and completes `z` with them. `each` is told
+    /// what every column's members see and predict.
     ///
     /// # Errors
     /// When the run is cancelled.
@@ -133,10 +142,11 @@ impl Layer {
         rows: &[Vec<u32>],
         has_weight: impl Fn(usize, usize) -> bool,
         run: &Run,
-        mut each: impl FnMut(usize, usize, &[f32]),
+        mut each: impl FnMut(usize, Step<'_>),
     ) -> Result<()> {
         let before = (self.order == Order::Parallel).then(|| z.to_vec());
         for (f, response) in columns.responses.iter().enumerate() {
+            each(f, Step::Sees(before.as_deref().unwrap_or(z)));
             for (which, learner) in self.learners[f].iter().enumerate() {
                 let is_source = self.sources[f] == Some(which);
                 if !is_source && !has_weight(f, which) {
@@ -146,7 +156,7 @@ impl Layer {
                 let Some(learner) = learner else { continue };
                 let predicted = learner.predict_distribution(seen, &rows[f], run)?;
                 if has_weight(f, which) {
-                    each(f, which, &predicted);
+                    each(f, Step::Predicts(which, &predicted));
                 }
                 if is_source {
                     fill_column(z, f, response, columns.len(), &rows[f], &predicted);

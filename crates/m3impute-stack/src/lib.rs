@@ -10,6 +10,8 @@ mod balance;
 mod budget;
 mod calibrate;
 mod columns;
+mod donors;
+mod explain;
 mod fit;
 mod folds;
 mod layers;

@@ -3,12 +3,14 @@
 use crate::budget::Budget;
 use crate::calibrate::Calibration;
 use crate::columns::Columns;
+use crate::donors::Donors;
 use crate::fit::fit;
 use crate::members::{MEMBERS, Members, names};
 use crate::model::{Purpose, StackModel};
 use crate::scores::scores;
 use m3impute_core::distributions::Distributions;
 use m3impute_core::encode::{Constants, Layout, Scale};
+use m3impute_core::explain::{KeptNumbers, Reasons};
 use m3impute_core::{
     Encoded, Encoding, Expect, Finish, Imputer, Learnt, MatrixImputer, MatrixMethod, MatrixModel, MethodSpec,
     ModelFile, ParamSpec, Result, Run, Settings, Tensor, Transductive, ValidationScore, Want, load_matrix_model,
@@ -51,6 +53,8 @@ pub struct M3Params {
     pub sweeps: usize,
     /// How many trees a forest has.
     pub trees: usize,
+    /// Whether some rows of the table stay in the model, for explanations to name the nearest of them.
+    pub keep_donors: bool,
 }
 
 impl Default for M3Params {
@@ -71,6 +75,7 @@ impl Default for M3Params {
             stack_layers: 2,
             sweeps: 2,
             trees: 50,
+            keep_donors: false,
         }
     }
 }
@@ -185,6 +190,12 @@ const PARAMS: &[ParamSpec] = &[
     },
     ParamSpec { name: "trees", doc: "trees of a forest", expects: Expect::Whole(1, 10_000) },
     ParamSpec {
+        name: "keep_donors",
+        doc: "keep at most 1,000 rows of the table in the model, so that `explain` can name the nearest ones; anyone who \
+              has the file can read them",
+        expects: Expect::Flag,
+    },
+    ParamSpec {
         name: "variant",
         doc: "which units stand on top of the encoder",
         expects: Expect::Choice(&["full", "init", "init-fcu", "init-scu"]),
@@ -233,7 +244,13 @@ impl MatrixMethod for M3 {
         let cells = data.observed.iter().filter(|o| **o).count();
         let members = Members::named(MEMBERS, &self.params.members);
         let budget = Budget::of(&self.params, data.width(), cells);
-        let (model, notes) = fit(&grid, columns, members, budget, run)?;
+        let (mut model, mut notes) = fit(&grid, columns, members, budget, run)?;
+        if budget.keep_donors {
+            model.donors = Donors::of(data, &model, budget.final_rows, run);
+            if model.donors.is_none() {
+                notes.push("no rows are kept as donors: no forest was fitted, by which one could be near".to_owned());
+            }
+        }
         Ok(Learnt { model, notes })
     }
 }
@@ -269,6 +286,14 @@ impl MatrixModel for StackModel {
             }
         }
         Ok(distributions)
+    }
+
+    fn reasons(&self, rows: &Encoded, cells: &[(usize, usize)], run: &Run) -> Result<Vec<Reasons>> {
+        StackModel::reasons(self, rows, cells, run)
+    }
+
+    fn kept_rows(&self) -> Vec<KeptNumbers> {
+        StackModel::kept_rows(self)
     }
 
     fn scores(&self) -> Vec<ValidationScore> {

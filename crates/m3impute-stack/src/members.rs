@@ -18,6 +18,7 @@ pub(crate) use marginal::marginal as marginal_of;
 use crate::budget::Budget;
 use crate::columns::Columns;
 use crate::folds::Fold;
+use m3impute_core::explain::KeptNumbers;
 use m3impute_core::{ModelFile, Result, Run, Tensor};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::{FittedLearner, Learner, Stream, Task};
@@ -188,6 +189,11 @@ pub trait FittedRowMember: Debug + Send + Sync {
     /// # Errors
     /// When the run is cancelled.
     fn predict(&self, request: &Request<'_>, run: &Run) -> Result<Predicted>;
+
+    /// What it holds of the rows that it was fitted to: how many, and the columns of which it has values.
+    fn kept_rows(&self) -> Option<KeptNumbers> {
+        None
+    }
 
     /// Writes it into tensors whose names start with `prefix`; returns the rest as JSON.
     fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> Value;

@@ -2,6 +2,7 @@
 
 use crate::calibrate::{Calibration, ShownScale};
 use crate::columns::Columns;
+use crate::donors::Donors;
 use crate::layers::{Layer, LayerState};
 use crate::members::{FittedRowMember, MEMBERS, Members, RowMember, Section};
 use crate::predictions::Aggregation;
@@ -143,6 +144,8 @@ pub struct StackModel {
     pub models: Vec<ColumnModel>,
     /// How much wider distributions are in rows that show less.
     pub scale: ByPurpose<ShownScale>,
+    /// Rows of the training table to compare others with, where they are to be kept.
+    pub donors: Option<Donors>,
 }
 
 /// The candidates of some members with so many layers, in the order of weights.
@@ -185,6 +188,9 @@ struct State {
     layers: Vec<LayerState>,
     models: Vec<ColumnModel>,
     scale: ByPurpose<ShownScale>,
+    /// Whether there are donors: those are tensors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    donors: bool,
 }
 
 impl StackModel {
@@ -208,7 +214,11 @@ impl StackModel {
             layers,
             models,
             scale: self.scale.clone(),
+            donors: self.donors.is_some(),
         };
+        if let Some(donors) = &self.donors {
+            donors.store(tensors);
+        }
         serde_json::to_value(state).unwrap_or(Value::Null)
     }
 
@@ -217,7 +227,7 @@ impl StackModel {
     /// # Errors
     /// When something is not there or does not fit.
     pub fn restore(file: &ModelFile) -> Result<StackModel> {
-        let State { columns, members, rows: states, layers, models, scale } = file.state()?;
+        let State { columns, members, rows: states, layers, models, scale, donors } = file.state()?;
         let meanings: Vec<_> = file.header.encoder.features().iter().map(|f| f.meaning).collect();
         columns.check(&meanings)?;
         let members = Members::named(MEMBERS, &members);
@@ -232,7 +242,8 @@ impl StackModel {
             Layer::restore(file, &format!("layer.{l}."), state, &members.columns, &columns)
         };
         let layers = layers.iter().enumerate().map(restore).collect::<Result<_>>()?;
-        let model = StackModel { columns, members, rows, layers, models, scale };
+        let donors = if donors { Some(Donors::restore(file, &meanings)?) } else { None };
+        let model = StackModel { columns, members, rows, layers, models, scale, donors };
         model.check()?;
         Ok(model)
     }

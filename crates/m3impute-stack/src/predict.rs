@@ -1,6 +1,6 @@
 //! Predicting: every member with weight predicts, and the predictions of a column are aggregated.
 
-use crate::layers::fill_column;
+use crate::layers::{Step, fill_column};
 use crate::members::{FittedRowMember, Predicted, Request};
 use crate::model::{BASELINE, Candidate, Purpose, StackModel};
 use crate::predictions::{aggregate, set_spreads};
@@ -8,18 +8,53 @@ use m3impute_core::{Result, Run};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
 
+/// The predictions of the candidates with weight for the missing cells of a column, in the order of candidates.
+pub type Parts = Vec<(usize, Vec<f32>)>;
+
 impl StackModel {
     /// Predicts the missing cells, each row independently: for each column the predictions of its cells, row by row.
     ///
     /// # Errors
     /// When the run is cancelled.
     pub fn predict(&self, grid: &Grid, purpose: Purpose, run: &Run) -> Result<Vec<Vec<f32>>> {
+        let of_columns = self.parts(grid, purpose, run, |_, _, _| {})?;
+        let mut all = Vec::with_capacity(grid.m);
+        for (f, parts) in of_columns.iter().enumerate() {
+            let (response, ensemble) = (&self.columns.responses[f], self.ensemble(f, purpose));
+            let weighted = |weights: &[f32]| -> Vec<(f32, &[f32])> {
+                parts.iter().map(|(c, predicted)| (weights[*c], &predicted[..])).collect()
+            };
+            // The baseline alone has no weight where no member with weight has a prediction.
+            if parts.iter().all(|(c, _)| ensemble.weights[*c] <= 0.0) {
+                all.push(parts.first().map_or_else(Vec::new, |(_, predicted)| predicted.clone()));
+                continue;
+            }
+            let mut predicted = aggregate(response, ensemble.aggregation, &weighted(&ensemble.weights));
+            if *response == Response::Number {
+                set_spreads(&mut predicted, &weighted(&ensemble.spread_weights));
+            }
+            all.push(predicted);
+        }
+        Ok(all)
+    }
+
+    /// What the candidates with weight predict of the missing cells of each column; the baseline, where none of them has a
+    /// prediction. `sees` is told which completed rows the members of each layer and column see.
+    ///
+    /// # Errors
+    /// When the run is cancelled.
+    pub fn parts(
+        &self,
+        grid: &Grid,
+        purpose: Purpose,
+        run: &Run,
+        mut sees: impl FnMut(usize, usize, &[f32]),
+    ) -> Result<Vec<Parts>> {
         let m = grid.m;
         let candidates = self.candidates();
         let weight = |f: usize, c: usize| self.ensemble(f, purpose).weights[c];
         let missing: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, |at| !grid.observed[at])).collect();
-        // The predictions of the candidates with weight, in their order.
-        let mut parts: Vec<Vec<(usize, Vec<f32>)>> = vec![Vec::new(); m];
+        let mut parts: Vec<Parts> = vec![Vec::new(); m];
         let mut z = grid.x.clone();
         let mut of_rows: Vec<Option<Predicted>> = Vec::with_capacity(self.rows.len());
         for (k, fitted) in self.rows.iter().enumerate() {
@@ -45,28 +80,15 @@ impl StackModel {
             let place = |member: usize| candidates.iter().position(|c| *c == Candidate::Column { layer: l, member });
             let places: Vec<usize> = (0..self.members.columns.len()).filter_map(place).collect();
             let has_weight = |f: usize, which: usize| weight(f, places[which]) > 0.0;
-            layer.predict(&mut z, &self.columns, &missing, has_weight, run, |f, which, predicted| {
-                parts[f].push((places[which], predicted.to_vec()));
+            layer.predict(&mut z, &self.columns, &missing, has_weight, run, |f, step| match step {
+                Step::Sees(z) => sees(l, f, z),
+                Step::Predicts(which, predicted) => parts[f].push((places[which], predicted.to_vec())),
             })?;
         }
-        let mut all = Vec::with_capacity(m);
-        for (f, parts) in parts.iter().enumerate() {
-            let (response, ensemble) = (&self.columns.responses[f], self.ensemble(f, purpose));
-            if parts.is_empty() {
-                // No member with weight has a prediction.
-                all.push(self.baseline(f, grid, run)?);
-                continue;
-            }
-            let weighted = |weights: &[f32]| -> Vec<(f32, &[f32])> {
-                parts.iter().map(|(c, predicted)| (weights[*c], &predicted[..])).collect()
-            };
-            let mut predicted = aggregate(response, ensemble.aggregation, &weighted(&ensemble.weights));
-            if *response == Response::Number {
-                set_spreads(&mut predicted, &weighted(&ensemble.spread_weights));
-            }
-            all.push(predicted);
+        for (f, parts) in parts.iter_mut().enumerate().filter(|(_, parts)| parts.is_empty()) {
+            parts.push((BASELINE, self.baseline(f, grid, run)?));
         }
-        Ok(all)
+        Ok(parts)
     }
 
     /// Whether a row member has to predict a column: it has weight, layers build on it, or a member that needs it does.

@@ -2,6 +2,7 @@
 
 pub mod distributions;
 pub mod edges;
+pub mod explaining;
 pub mod files;
 pub mod filling;
 pub mod fitted;

@@ -103,6 +103,12 @@ checks! {
         distributions_of_rows_are_independent,
         only_missing_cells_have_distributions,
     }
+    explaining::{
+        an_explanation_is_what_transform_does,
+        an_explanation_changes_nothing_and_repeats,
+        only_missing_cells_are_explained,
+        a_row_that_is_kept_is_on_the_card,
+    }
     files::{
         a_model_survives_its_file,
         a_cut_file_is_an_error,

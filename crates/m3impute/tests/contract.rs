@@ -24,7 +24,7 @@ macro_rules! contract {
                     spec.unwrap_or_else(|| m3impute::method(stringify!($name)).expect("a method of the registry"))
                 }
 
-                contract!(@groups requests, filling, edges, repeating, fitted, distributions, files);
+                contract!(@groups requests, filling, edges, repeating, fitted, distributions, explaining, files);
             }
         )*
     };
@@ -85,6 +85,6 @@ fn every_method_and_every_group_of_checks_is_covered() {
     covered.sort_unstable();
     covered.dedup();
     assert_eq!(covered, names, "`contract!` in this file lists the methods");
-    let groups = ["requests", "filling", "edges", "repeating", "fitted", "distributions", "files"];
+    let groups = ["requests", "filling", "edges", "repeating", "fitted", "distributions", "explaining", "files"];
     assert!(CHECKS.iter().all(|check| groups.contains(&check.group)));
 }

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _native
-from .._messages import DataError
+from .._messages import DataError, UsageError
 
 #: What stands among the expected kinds for dates that were texts in training.
 DATES_AS_TEXT = "dates as text"
@@ -62,6 +62,17 @@ class Frame(ABC):
         unknown = as_bytes(np.ones(rows, dtype=bool))  # a column that is new is nobody's business
         is_known = [self._expected is None or at in self._expected for at in range(width)]
         return [self.column(at) if is_known[at] else _native.Column.opaque("", unknown) for at in range(width)]
+
+    def place_of_row(self, row: Hashable) -> int:
+        """The place of a row: rows without labels are counted from 0."""
+        rows = self.shape[0]
+        if isinstance(row, (int, np.integer)) and not isinstance(row, bool) and 0 <= row < rows:
+            return int(row)
+        raise UsageError(f"there is no row {row!r}: expected 0 to {rows - 1}" if rows else "there are no rows")
+
+    def row_label(self, place: int) -> Hashable:
+        """What a row is called."""
+        return place
 
     @property
     @abstractmethod

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .. import _native
+from .._messages import UsageError
 from . import objects
 from .base import Frame, as_bytes, rows_of, valid_bytes
 
@@ -29,6 +30,18 @@ class PandasFrame(Frame):
     @property
     def shape(self) -> tuple[int, int]:
         return self.data.shape
+
+    def place_of_row(self, row: Hashable) -> int:
+        try:
+            places = np.arange(len(self.data.index))[self.data.index.get_loc(row)].reshape(-1)
+        except (KeyError, TypeError, pd.errors.InvalidIndexError):
+            raise UsageError(f"there is no row {row!r} in the index") from None
+        if len(places) != 1:
+            raise UsageError(f"row {row!r} stands {len(places)} times in the index", "give the rows other labels")
+        return int(places[0])
+
+    def row_label(self, place: int) -> Hashable:
+        return self.data.index[place]
 
     def column(self, at: int) -> _native.Column:
         return column_of(self._column(at), self.expect(at))

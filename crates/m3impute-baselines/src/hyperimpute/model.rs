@@ -3,6 +3,7 @@
 use super::column::Column;
 use crate::in_turn::{UnitFeature, fill_in_turn, levels_of};
 use m3impute_core::distributions::Distributions;
+use m3impute_core::explain::KeptNumbers;
 use m3impute_core::{Encoded, Error, MatrixModel, ModelFile, Result, Run, Tensor, Want};
 use m3impute_learners::{FittedLearner, Response, Stored, restore};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,12 @@ impl MatrixModel for Learners {
             self.learners[f].as_ref().map(|learner| learner.predict(x, holes, run)).transpose()
         })?;
         Ok(None)
+    }
+
+    fn kept_rows(&self) -> Vec<KeptNumbers> {
+        let rows: usize = self.learners.iter().flatten().map(|learner| learner.kept_rows()).sum();
+        let kept = KeptNumbers { what: "the nearest neighbours of some columns", rows, features: None };
+        if rows > 0 { vec![kept] } else { Vec::new() }
     }
 
     fn store(&self, tensors: &mut BTreeMap<String, Tensor>) -> Value {

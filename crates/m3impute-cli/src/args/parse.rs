@@ -90,6 +90,10 @@ pub fn parse_chunk(text: &str) -> Result<usize, String> {
     text.parse::<usize>().ok().filter(|&n| n > 0).ok_or_else(|| "expected a number of rows of at least 1".to_owned())
 }
 
+pub fn parse_row(text: &str) -> Result<usize, String> {
+    text.parse::<usize>().ok().filter(|&n| n > 0).ok_or_else(|| "expected the number of a row, at least 1".to_owned())
+}
+
 /// A number of bytes, with a unit or without one.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 8] = [

@@ -5,12 +5,16 @@ use crate::failure::{Failure, Outcome};
 use crate::scores;
 use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, bytes, count};
-use m3impute::{Cancel, Error, FilledScores};
+use m3impute::{Cancel, Error, FilledScores, METHODS, MethodSpec, Settings};
 use std::time::Instant;
 
 pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
-    let (spec, settings) = table_io::method(&args.method.method, &args.method.tuning, args.learn.fill.empty_columns)?;
+    let (spec, mut settings) =
+        table_io::method(&args.method.method, &args.method.tuning, args.learn.fill.empty_columns)?;
+    if args.keep_donors {
+        keep_donors(spec, &mut settings)?;
+    }
     let method = (spec.build)(&settings)?;
     let inductive = method.as_inductive().ok_or(Error::NotInductive { method: spec.name })?;
     let mut target = Target::open(Some(&args.output))?;
@@ -47,5 +51,28 @@ pub fn fit(args: &FitArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
         written.first().map_or_else(|| "standard output".to_owned(), |p| p.display().to_string()),
         bytes(model.len() as u64)
     ));
+    Ok(())
+}
+
+/// Lets the model keep rows of the table, which is a parameter of the methods that can.
+fn keep_donors(spec: &'static MethodSpec, settings: &mut Settings) -> Outcome {
+    const NAME: &str = "keep_donors";
+    let preset = settings.preset.as_deref().unwrap_or(spec.presets[0].0);
+    let can = |spec: &MethodSpec, preset: &str| (spec.preset_values)(preset).is_some_and(|v| v.get(NAME).is_some());
+    if !can(spec, preset) && spec.preset(settings).is_ok() {
+        let able: Vec<&MethodSpec> = METHODS.iter().copied().filter(|m| can(m, m.presets[0].0)).collect();
+        let able: Vec<String> = able.iter().map(|m| format!("`{}`", m.name)).collect();
+        let which = if able.iter().any(|m| *m == format!("`{}`", spec.name)) {
+            format!("preset `{preset}` of ")
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "`--keep-donors` needs forests, by whose leaves rows are near, which {which}`{}` does not have",
+            spec.name
+        );
+        return Err(Failure::usage(message, format!("methods that do: {}", able.join(", "))));
+    }
+    settings.params.push((NAME.to_owned(), "true".to_owned()));
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::args::InfoArgs;
 use crate::failure::Outcome;
 use crate::scores;
 use crate::terminal::{Verbosity, bytes, count, plain, print, thousands};
-use m3impute::{ColumnScore, FilledScores, Role, Tensor};
+use m3impute::{ColumnScore, FilledScores, KeptRows, Role, Tensor};
 use serde_json::json;
 
 pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
@@ -21,7 +21,7 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
             "method": header.method, "format": header.format, "version": header.version, "rows": header.rows,
             "fingerprint": header.fingerprint, "params": header.params, "finish": header.finish,
             "columns": header.encoder.schema(), "notes": header.notes, "bytes": size, "tensors": tensors,
-            "distributions": fitted.has_distributions(), "scores": scores,
+            "distributions": fitted.has_distributions(), "training_rows": fitted.kept_rows(), "scores": scores,
         });
         return print(format!("{card:#}\n"));
     }
@@ -40,6 +40,7 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
     let columns = count(header.encoder.schema().len(), "column");
     line(format!("fitted to    {}, {columns}, fingerprint {}", count(header.rows, "row"), plain(&header.fingerprint)));
     line(format!("holds        {} numbers in {}", thousands(numbers), count(file.tensors.len(), "tensor")));
+    line(format!("keeps        {}", kept(&fitted.kept_rows(), header.encoder.schema().len())));
     if let Some(params) = header.params.as_object().filter(|p| !p.is_empty()) {
         let said: Vec<String> = params
             .iter()
@@ -81,4 +82,17 @@ pub fn info(args: &InfoArgs, verbosity: &Verbosity) -> Outcome {
     }
     header.notes.iter().for_each(|note| line(format!("note: {}", plain(note))));
     print(out)
+}
+
+/// What a model keeps of the rows that it was fitted to, in words.
+fn kept(rows: &[KeptRows], columns: usize) -> String {
+    let one = |kept: &KeptRows| {
+        let of = match kept.columns.len() {
+            all if all == columns => String::new(),
+            some => format!(" ({some} of {})", count(columns, "column")),
+        };
+        format!("{}{of} of the training table for {}", count(kept.rows, "row"), kept.what)
+    };
+    let all: Vec<String> = rows.iter().map(one).collect();
+    if all.is_empty() { "no rows of the training table".to_owned() } else { all.join("\n             ") }
 }

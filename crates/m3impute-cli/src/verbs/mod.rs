@@ -5,6 +5,7 @@ pub mod bench;
 pub mod bench_paper;
 pub mod describe;
 pub mod evaluate;
+pub mod explain;
 pub mod fit;
 pub mod impute;
 pub mod info;

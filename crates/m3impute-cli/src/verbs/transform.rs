@@ -19,12 +19,17 @@ pub fn read_model(path: &Path) -> Result<ModelFile, Failure> {
     ModelFile::read(&bytes).map_err(|e| Failure::from(e).at(path))
 }
 
+/// How the rows of a model are read, from its file.
+pub fn reading_of(file: &ModelFile, path: &Path) -> Result<Reading, Failure> {
+    Reading::deserialize(&file.header.reading)
+        .map_err(|e| Failure::from(Error::damaged(format!("how rows are read: {e}"))).at(path))
+}
+
 pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outcome {
     let input = table_io::input(args.input.as_ref())?;
     let file = read_model(&args.model)?;
     let fitted = m3impute::load_file(&file).map_err(|e| Failure::from(e).at(&args.model))?;
-    let reading = Reading::deserialize(&file.header.reading)
-        .map_err(|e| Failure::from(m3impute::Error::damaged(format!("how rows are read: {e}"))).at(&args.model))?;
+    let reading = reading_of(&file, &args.model)?;
     if args.uncertainty.is_asked() && !fitted.has_distributions() {
         let whose = format!("the model of `{}`", file.header.method);
         return Err(args.uncertainty.refused(&whose, "fit with one of them"));

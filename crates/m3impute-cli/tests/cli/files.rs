@@ -48,6 +48,8 @@ fn no_output_may_be_an_input_the_model_or_another_output() {
         ("transform in.csv --model model.m3 -o in.csv", "the output `in.csv` is the input", "give it a name"),
         ("transform in.csv --model model.m3 >> model.m3", "the standard output is the model", "give it a name"),
         ("transform x.2.csv --model model.m3 -o x.csv --draws 2", "the output `x.2.csv` is the input", "give it"),
+        ("explain model.m3 in.csv --row 1 >> model.m3", "the standard output is the model", "give it a name"),
+        ("explain model.m3 in.csv --row 1 >> in.csv", "the standard output is the input", "give it a name"),
         ("info model.m3 >> model.m3", "the standard output is the model", "give it a name"),
         ("ampute in.csv -o in.csv", "the output `in.csv` is the input", "give it a name"),
         ("ampute -o in.csv < in.csv", "the output `in.csv` is the input", "give it a name"),

@@ -60,6 +60,8 @@ fn control_characters_of_names_and_cells_are_never_shown() {
         &["impute", "in.csv", "--method", "mean", "--kind", "b\u{202e}=categorical", "-o", "out.csv"],
         &["fit", "in.csv", "--method", "mean", "-o", "model.m3"],
         &["info", "model.m3"],
+        &["explain", "model.m3", "in.csv", "--row", "2"],
+        &["explain", "model.m3", "in.csv", "--row", "1", "--column", "b\u{202e}"],
         &["impute", "in.csv", "--kind", "b\u{202e}=continuous"],
         &["describe", "no\x1b[31m.csv"],
         &["describe", "in.csv", "--no\x1b[31m"],

@@ -1,6 +1,7 @@
 //! The program as its users meet it.
 
 mod bad_input;
+mod explain;
 #[cfg(unix)]
 mod files;
 mod guides;

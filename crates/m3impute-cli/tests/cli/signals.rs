@@ -31,6 +31,8 @@ const CASES: &[(At, &str)] = &[
     (At::Reading, "describe pipe"),
     (At::Reading, "ampute -o out.csv"),
     (At::Reading, "info pipe"),
+    (At::Reading, "explain pipe long.csv --row 1"),
+    (At::Reading, "explain model.m3 --row 60001"),
     (At::Writing, "impute long.csv --method mean"),
     (At::Writing, "impute long.csv -o pipe --method mean"),
     (At::Writing, "impute long.csv --method mean --output-format parquet"),

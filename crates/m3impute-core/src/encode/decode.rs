@@ -48,7 +48,7 @@ impl Encoder {
                 fallbacks.push(left_missing(spec, missing.len(), reason));
                 continue;
             }
-            let Some(baseline) = self.baselines[column].value else {
+            if !self.has_value(column) {
                 let mut listed = left_missing(spec, missing.len(), "the column has no observed value");
                 if finish.zero_empty && spec.kind.is_number() {
                     listed.done = "zeros".to_owned();
@@ -56,7 +56,7 @@ impl Encoder {
                 }
                 fallbacks.push(listed);
                 continue;
-            };
+            }
             // Levels of the table may have another order than those that were learnt, or be absent.
             let mut places = vec![None; spec.levels.len()];
             for (place, &code) in codes.iter().enumerate().filter(|(_, code)| !code.is_nan()) {
@@ -65,11 +65,8 @@ impl Encoder {
             let features = features[column].clone();
             let mut without_prediction = 0;
             for i in missing {
-                let predicted = self.value_of(features.clone(), filled.row(i));
-                // A constant column has no feature: its baseline is its value.
-                without_prediction += usize::from(predicted.is_none() && !features.is_empty());
-                let value = predicted.unwrap_or(baseline);
-                let value = self.baselines[column].finish(spec, value, finish);
+                let (value, is_predicted) = self.finished(column, features.clone(), filled.row(i), finish);
+                without_prediction += usize::from(!is_predicted);
                 match places.get(value as usize) {
                     _ if !spec.kind.has_levels() => out.fill(i, *j, value),
                     Some(&Some(place)) => out.fill(i, *j, place),
@@ -199,7 +196,7 @@ impl Encoder {
     }
 
     /// The number of a feature as one of the table.
-    fn raw(&self, f: usize, x: f64) -> f64 {
+    pub(super) fn raw(&self, f: usize, x: f64) -> f64 {
         let feature = &self.features[f];
         let single = |value: f64| ((value - feature.centre) / feature.scale) as f32;
         let values = self.values.get(f).map_or(&[][..], Vec::as_slice);
@@ -212,7 +209,7 @@ impl Encoder {
 
     /// The value that a row's features encode; none without a feature, or where the method left them `NaN` or, for a row of
     /// extreme numbers, infinite: one such row must not fail a whole file.
-    fn value_of(&self, features: Range<usize>, row: &[f64]) -> Option<f64> {
+    pub(super) fn value_of(&self, features: Range<usize>, row: &[f64]) -> Option<f64> {
         let value = |f: usize| (f, self.raw(f, row[f]));
         let predicted = features.map(value).filter(|(_, value)| value.is_finite());
         // The first of the largest: a number has one feature, of flags the most probable level is taken.

@@ -46,7 +46,11 @@ impl Encoder {
         let mut flags_of_column = vec![None; self.schema.len()];
         for feature in &self.features {
             let Some(spec) = self.schema.columns().get(feature.column) else {
-                return damaged(format!("a feature of column {}, of {}", feature.column + 1, self.schema.len()));
+                return damaged(format!(
+                    "a feature of column {}, of {}",
+                    feature.column.saturating_add(1),
+                    self.schema.len()
+                ));
             };
             let level_fits = match feature.meaning {
                 Meaning::Number => true,

@@ -73,6 +73,14 @@ impl FittedLearner for ForestModel {
         }
     }
 
+    fn trees(&self) -> usize {
+        self.forest.trees()
+    }
+
+    fn leaves(&self, x: &[f32], rows: &[u32], run: &Run) -> Result<Vec<u32>> {
+        self.forest.leaves(x, rows, run)
+    }
+
     fn truncate(&mut self, nodes: usize) {
         self.forest.keep_nodes(nodes);
     }

@@ -70,6 +70,11 @@ impl FittedLearner for KernelModel {
         Ok(self.response.around(&self.points(x, rows, run), self.kernel.error as f32))
     }
 
+    /// The landmarks.
+    fn kept_rows(&self) -> usize {
+        self.kernel.weights.len()
+    }
+
     fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> &'static str {
         self.design.store(prefix, tensors);
         self.kernel.store(&format!("{prefix}kernel."), tensors);

@@ -88,6 +88,10 @@ impl FittedLearner for NeighboursModel {
         Ok(predictions.into_iter().flat_map(flags).collect())
     }
 
+    fn kept_rows(&self) -> usize {
+        self.model.values.len()
+    }
+
     fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> &'static str {
         self.design.store(prefix, tensors);
         let mut put = |name: &str, values: &[f32]| {

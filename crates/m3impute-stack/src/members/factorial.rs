@@ -8,6 +8,7 @@
 use super::{Context, FittedFolds, FittedRowMember, Predicted, Request, RowMember, Section};
 use crate::columns::Columns;
 use crate::folds::Fold;
+use m3impute_core::explain::KeptNumbers;
 use m3impute_core::{Error, ModelFile, Result, Run, Tensor};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
@@ -290,6 +291,12 @@ impl FittedRowMember for Design {
             outputs.push(predicted);
         }
         Ok(outputs)
+    }
+
+    fn kept_rows(&self) -> Option<KeptNumbers> {
+        let Rows { factors, cells, .. } = &self.rows;
+        let (rows, features) = (cells.len() / factors.columns.len(), Some(factors.columns.clone()));
+        Some(KeptNumbers { what: "the factorial design detector", rows, features })
     }
 
     fn store(&self, prefix: &str, tensors: &mut BTreeMap<String, Tensor>) -> Value {

@@ -94,6 +94,8 @@ fn survive(spec: &'static MethodSpec, bytes: &[u8], rows: &Table, damage: &str) 
         Ok(fitted) => {
             let _ = fitted.transform(rows, &mut run(SEED, 1));
             let _ = fitted.predict_distributions(rows, &mut run(SEED, 1));
+            let cells: Vec<(usize, usize)> = (0..rows.cols()).map(|j| (3, j)).collect();
+            let _ = (fitted.explain(rows, &cells, &run(SEED, 1)), fitted.kept_rows());
             let _ = fitted.to_file();
             true
         }
