@@ -24,6 +24,8 @@ use serde::Serialize;
 pub const INTERVAL_LEVEL: f64 = 0.9;
 /// So many donors are named.
 pub const DONORS: usize = 5;
+/// So many cells of one column are among the explanations of the least certain ones.
+const EXPLAINED_OF_COLUMN: usize = 2;
 /// The values of so many deciding columns are shown of each donor.
 const DECIDING: usize = 5;
 
@@ -204,8 +206,8 @@ pub struct KeptNumbers {
     pub features: Option<Vec<usize>>,
 }
 
-/// Explanations of the least certain cells of a table, at most so many: what a report shows. It costs a few predictions of
-/// each of their rows.
+/// Explanations of the least certain cells of a table, at most so many, and two of each column: what a report shows. It
+/// costs a few predictions of each of their rows.
 ///
 /// # Errors
 /// As [`FittedImputer::explain`].
@@ -216,6 +218,12 @@ pub fn explain_least_certain(
     most: usize,
     run: &Run,
 ) -> Result<Vec<Explanation>> {
-    let cells: Vec<(usize, usize)> = least_certain(rows, distributions, most);
-    fitted.explain(rows, &cells, run)
+    // One column of which nothing is known would leave no room for any other.
+    let mut counts = vec![0; rows.cols()];
+    let is_early = |cell: &(usize, usize)| {
+        counts[cell.1] += 1;
+        counts[cell.1] <= EXPLAINED_OF_COLUMN
+    };
+    let cells = least_certain(rows, distributions, usize::MAX).into_iter().filter(is_early).take(most);
+    fitted.explain(rows, &cells.collect::<Vec<_>>(), run)
 }

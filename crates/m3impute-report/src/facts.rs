@@ -71,6 +71,8 @@ pub struct ImputeFacts {
     pub draws: (Vec<DrawSpread>, usize),
     /// The least certain rows, worst first; none where the method has no distributions.
     pub uncertain: Option<Vec<UncertainRow>>,
+    /// Why the least certain cells have their values, in words.
+    pub explanations: Vec<Vec<String>>,
     /// Some filled cells: the least certain ones, or the first ones where the method has no distributions.
     pub cells: Vec<FilledCell>,
 }

@@ -96,6 +96,7 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
         table: &table,
         imputation: &imputation,
         distributions: Some(&distributions),
+        explanations: vec![vec![long(7); 200]; 100],
         work,
     });
     let page = facts.page();

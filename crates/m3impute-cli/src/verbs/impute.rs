@@ -8,13 +8,16 @@ use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count, percent};
 use crate::uncertainty::{self, Output, Shifting};
 use m3impute::{
-    Cancel, ColumnScore, Error, FilledScores, Finish, FittedImputer, Imputation, MethodSpec, PredictiveDistributions,
-    RowSeeds, Run, Settings, Shifts, Table,
+    Cancel, ColumnScore, Error, Explanation, FilledScores, Finish, FittedImputer, Imputation, MethodSpec,
+    PredictiveDistributions, RowSeeds, Run, Settings, Shifts, Table, explain_least_certain,
 };
 use m3impute_io::{Change, Document, DocumentWriter, Input};
 use m3impute_report::{ImputeFacts, Imputed};
 use std::path::Path;
 use std::time::Instant;
+
+/// So many of the least certain cells are explained in a report.
+const EXPLAINED: usize = 6;
 
 /// A method, and what is asked of it.
 type Asked = (&'static MethodSpec, Settings);
@@ -55,6 +58,10 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
         }
         None => (method.impute(table, &mut run)?, PredictiveDistributions::default()),
     };
+    let explanations = match (&report, &fitted) {
+        (Some(_), Some(fitted)) => explain_least_certain(fitted.as_ref(), table, &distributions, EXPLAINED, &run)?,
+        _ => Vec::new(),
+    };
     bar.clear();
 
     imputation.table = args.uncertainty.filled(imputation.table, &distributions);
@@ -70,7 +77,12 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
         let (how, settings) = described(args, &asked, run.threads());
         let work = reports::work(&input, how, settings, document.findings(), started);
         let distributions = with_distributions.then_some(&distributions);
-        ImputeFacts::gather(Imputed { table, imputation: &imputation, distributions, work }).page()
+        let in_words = |explanation: &Explanation| {
+            let row = format!("row {}", explanation.row + 1);
+            explanation.lines(&row, 1, |column, x| document.value_text(column, x))
+        };
+        let explanations = explanations.iter().map(in_words).collect();
+        ImputeFacts::gather(Imputed { table, imputation: &imputation, distributions, explanations, work }).page()
     });
     let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };
     let fitted = fitted.as_deref();

@@ -13,13 +13,17 @@ pub(crate) use certainty::LISTED_OF_COLUMN;
 pub use evaluation::Evaluated;
 
 use crate::facts::{Event, ImputeFacts, Work};
-use crate::words::count;
+use crate::words::{count, short};
 use m3impute_core::distributions::Interval;
 use m3impute_core::{Fallback, Imputation, PredictiveDistributions, Table};
 
 /// The level of the intervals of a report.
 pub(crate) const LEVEL: f64 = 0.9;
 
+/// Cells that are explained, with so many lines of so many characters.
+const EXPLAINED: usize = 6;
+const EXPLANATION_LINES: usize = 24;
+const EXPLANATION_LINE: usize = 160;
 /// Columns of levels or numbers whose distributions are drawn.
 const DRAWN: usize = 40;
 
@@ -32,6 +36,8 @@ pub struct Imputed<'a> {
     pub imputation: &'a Imputation,
     /// The predictive distributions of the missing cells; none where the method has none.
     pub distributions: Option<&'a PredictiveDistributions>,
+    /// Explanations of the least certain cells, in words: [`Explanation::lines`](m3impute_core::Explanation::lines).
+    pub explanations: Vec<Vec<String>>,
     /// The run; notes and fallbacks of the method are added to its events.
     pub work: Work,
 }
@@ -39,7 +45,7 @@ pub struct Imputed<'a> {
 impl ImputeFacts {
     /// Counts and samples what a report shows.
     pub fn gather(imputed: Imputed<'_>) -> ImputeFacts {
-        let Imputed { table, imputation, distributions, mut work } = imputed;
+        let Imputed { table, imputation, distributions, explanations, mut work } = imputed;
         let filled = &imputation.table;
         let intervals: Vec<Interval> = distributions
             .map_or_else(Vec::new, |b| b.intervals(LEVEL))
@@ -78,9 +84,15 @@ impl ImputeFacts {
             accuracy: accuracy::gather(table, &imputation.scores, &filled_cells),
             draws: distributions.map_or_else(Default::default, |b| draws::gather(table, b)),
             uncertain,
+            explanations: explanations.into_iter().take(EXPLAINED).map(explained).collect(),
             cells,
         }
     }
+}
+
+/// The lines of an explanation, as many and as long as are shown.
+fn explained(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().take(EXPLANATION_LINES).map(|line| short(&line, EXPLANATION_LINE)).collect()
 }
 
 fn event_of(fallback: &Fallback) -> Event {

@@ -121,7 +121,8 @@ mod tests {
         (0..30).for_each(|i| filled.fill(i, 1, 1.0));
         let imputation = Imputation { table: filled, fallbacks: Vec::new(), notes: Vec::new(), scores };
         let work = Work::default();
-        ImputeFacts::gather(Imputed { table: &table, imputation: &imputation, distributions: None, work })
+        let explanations = Vec::new();
+        ImputeFacts::gather(Imputed { table: &table, imputation: &imputation, distributions: None, explanations, work })
     }
 
     fn score(column: &str, error: Option<f64>) -> ColumnScore {
