@@ -186,8 +186,8 @@ pub enum Error {
         expected: String,
         /// What was given, or what the column is.
         got: String,
-        /// What can be done about it.
-        hint: Option<Hint>,
+        /// What can be done about it; in a box, because every result has room for the largest error.
+        hint: Option<Box<Hint>>,
     },
     /// A request that does not fit the table.
     #[error("{what}: expected {expected}, got `{got}`")]
@@ -294,7 +294,7 @@ impl Error {
             Error::ModelVersion { got, newest, .. } if got > newest => Some(Hint::InstallNewer),
             Error::ModelVersion { .. } => Some(Hint::FitAgain),
             Error::NotInductive { .. } => Some(Hint::ImputeWholeTable),
-            Error::Shift { hint, .. } => hint.clone(),
+            Error::Shift { hint, .. } => hint.as_deref().cloned(),
             Error::NotFinite { .. } => Some(Hint::FindExtremes),
             Error::Bug(_) => Some(Hint::ReportBug),
             _ => None,

@@ -69,6 +69,8 @@ pub struct Run {
     cancel: Cancel,
     started: Instant,
     budget: Option<Duration>,
+    /// Whether work was told that the time is short.
+    was_short: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Run {
@@ -118,7 +120,8 @@ impl Run {
 
     /// A run of that seed on a pool that exists already.
     pub fn on_pool(seed: u64, pool: Arc<rayon::ThreadPool>) -> Run {
-        Run { seed, pool, observer: None, cancel: Cancel::default(), started: Instant::now(), budget: None }
+        let (cancel, was_short) = (Cancel::default(), Arc::default());
+        Run { seed, pool, observer: None, cancel, started: Instant::now(), budget: None, was_short }
     }
 
     /// Tells this observer how far the run is.
@@ -159,6 +162,7 @@ impl Run {
             cancel: self.cancel.clone(),
             started: Instant::now(),
             budget: self.time_left().map(|left| left.mul_f64(share)),
+            was_short: self.was_short.clone(),
         }
     }
 
@@ -247,7 +251,26 @@ impl Run {
     /// # Ok::<(), m3impute_core::Error>(())
     /// ```
     pub fn is_down_to(&self, kept: Option<Duration>) -> bool {
-        self.time_left().zip(kept).is_some_and(|(left, kept)| left <= kept)
+        let is_short = self.time_left().zip(kept).is_some_and(|(left, kept)| left <= kept);
+        if is_short {
+            self.was_short.store(true, Ordering::Relaxed);
+        }
+        is_short
+    }
+
+    /// Whether the budget was too small for some of the work: a method asked, and time was short.
+    ///
+    /// ```
+    /// use m3impute_core::Run;
+    /// use std::time::Duration;
+    ///
+    /// let run = Run::new(0, 1)?.within(Duration::from_secs(60));
+    /// assert!(!run.was_short());
+    /// assert!(run.is_down_to(Some(Duration::from_secs(60))) && run.was_short());
+    /// # Ok::<(), m3impute_core::Error>(())
+    /// ```
+    pub fn was_short(&self) -> bool {
+        self.was_short.load(Ordering::Relaxed)
     }
 
     /// Runs parallel work on the run's own pool.

@@ -107,7 +107,8 @@ impl Shift {
 }
 
 fn refused(column: &str, expected: impl Into<String>, got: impl Into<String>, hint: Option<Hint>) -> Error {
-    Error::Shift { column: column.to_owned(), expected: expected.into(), got: got.into(), hint }
+    let (expected, got, hint) = (expected.into(), got.into(), hint.map(Box::new));
+    Error::Shift { column: column.to_owned(), expected, got, hint }
 }
 
 /// A shift as a function of values, with what it must keep to.

@@ -109,7 +109,7 @@ impl Table {
         let shifts = self.shifts(&method, &shift).map_err(core)?;
         let (mut imputation, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
             let mut run = run.run(cancel, send)?;
-            Ok((imputer.impute(table, &mut run)?, run.is_spent()))
+            Ok((imputer.impute(table, &mut run)?, run.was_short()))
         })?;
         let shifted = shifts.apply(table, &mut imputation.table);
         Ok(Changed { spent, ..Changed::filled(&self.document, imputation)?.shifted_by(shifted, 1) })
@@ -130,7 +130,7 @@ impl Table {
         let (fitted, spent) = watched(py, run.progress.as_ref(), |cancel, send| {
             let inductive = imputer.as_inductive().ok_or(Error::NotInductive { method: name })?;
             let mut run = run.run(cancel, send)?;
-            Ok((inductive.fit(table, &mut run)?, run.is_spent()))
+            Ok((inductive.fit(table, &mut run)?, run.was_short()))
         })?;
         Ok((Model::new(fitted, self.document.reading().clone())?, spent))
     }

@@ -14,8 +14,7 @@
 //! filled.fill(1, 0, 35.0);
 //! let imputation = Imputation { table: filled, fallbacks: vec![], notes: vec![], scores: vec![] };
 //! let work = Work { source: "people.csv".to_owned(), ..Work::default() };
-//! let explanations = Vec::new();
-//! let imputed = Imputed { table: &table, imputation: &imputation, distributions: None, explanations, work };
+//! let imputed = Imputed { table: &table, imputation: &imputation, distributions: None, explanations: &[], work };
 //! let page = ImputeFacts::gather(imputed).page();
 //! assert!(page.starts_with("<!doctype html>") && page.contains("&lt;age&gt;"));
 //! # Ok::<(), m3impute_core::Error>(())

@@ -1,9 +1,10 @@
 //! A page stays under a megabyte, whatever the table: here everything is as long as it can be and must be escaped.
 
 use m3impute_core::distributions::{ColumnDistributions, Distributions, QUANTILE_LEVELS};
+use m3impute_core::explain::{Influence, MemberPrediction};
 use m3impute_core::{
-    Column, ColumnScore, ColumnSpec, Fallback, HeldOutCell, Imputation, Kind, Measure, PredictiveDistributions, Schema,
-    SingleModel, Table, ValidationScore,
+    CellValue, Column, ColumnScore, ColumnSpec, Explanation, Fallback, HeldOutCell, Imputation, Kind, Measure,
+    PredictiveDistributions, Schema, SingleModel, Table, ValidationScore,
 };
 use m3impute_report::{Event, ImputeFacts, Imputed, Suspect, Work};
 
@@ -92,11 +93,36 @@ fn a_page_is_under_a_megabyte_even_where_everything_is_long() {
         suspects: vec![Suspect { column: long(1), values: vec![(long(2), 9, long(3)); 2], setting: long(4) }; 400],
         ..Work::default()
     };
+    let level = || CellValue::Level(long(7));
+    let influence = Influence {
+        column: 0,
+        name: long(8),
+        kind: Kind::Categorical,
+        value: level(),
+        without: level(),
+        change: None,
+        probability_change: Some(0.5),
+        is_other: true,
+    };
+    let member = MemberPrediction { name: long(9), weight: 0.1, predicted: level(), probability: Some(0.5) };
+    let explanation = Explanation {
+        row: 0,
+        column: 0,
+        name: long(8),
+        kind: Kind::Categorical,
+        filled: level(),
+        fallback: None,
+        interval: None,
+        probabilities: vec![(long(7), 0.1); 9],
+        members: vec![member; 9],
+        influences: vec![influence; 99],
+        donors: None,
+    };
     let facts = ImputeFacts::gather(Imputed {
         table: &table,
         imputation: &imputation,
         distributions: Some(&distributions),
-        explanations: vec![vec![long(7); 200]; 100],
+        explanations: &vec![explanation; 100],
         work,
     });
     let page = facts.page();

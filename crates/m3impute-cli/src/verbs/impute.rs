@@ -8,8 +8,8 @@ use crate::table_io::{self, Target};
 use crate::terminal::{Verbosity, count, percent};
 use crate::uncertainty::{self, Output, Shifting};
 use m3impute::{
-    Cancel, ColumnScore, Error, Explanation, FilledScores, Finish, FittedImputer, Imputation, MethodSpec,
-    PredictiveDistributions, RowSeeds, Run, Settings, Shifts, Table, explain_least_certain,
+    Cancel, ColumnScore, Error, FilledScores, Finish, FittedImputer, Imputation, MethodSpec, PredictiveDistributions,
+    RowSeeds, Run, Settings, Shifts, Table, explain_least_certain,
 };
 use m3impute_io::{Change, Document, DocumentWriter, Input};
 use m3impute_report::{ImputeFacts, Imputed};
@@ -77,11 +77,7 @@ pub fn impute(args: &ImputeArgs, verbosity: &Verbosity, cancel: &Cancel) -> Outc
         let (how, settings) = described(args, &asked, run.threads());
         let work = reports::work(&input, how, settings, document.findings(), started);
         let distributions = with_distributions.then_some(&distributions);
-        let in_words = |explanation: &Explanation| {
-            let row = format!("row {}", explanation.row + 1);
-            explanation.lines(&row, 1, |column, x| document.value_text(column, x))
-        };
-        let explanations = explanations.iter().map(in_words).collect();
+        let explanations = &explanations;
         ImputeFacts::gather(Imputed { table, imputation: &imputation, distributions, explanations, work }).page()
     });
     let drop = if fill.empty_columns == EmptyColumns::Drop { empty } else { Vec::new() };

@@ -13,17 +13,17 @@ pub(crate) use certainty::LISTED_OF_COLUMN;
 pub use evaluation::Evaluated;
 
 use crate::facts::{Event, ImputeFacts, Work};
-use crate::words::{count, short};
+use crate::words::{Numerals, count, short, thousands};
 use m3impute_core::distributions::Interval;
-use m3impute_core::{Fallback, Imputation, PredictiveDistributions, Table};
+use m3impute_core::{Explanation, Fallback, Imputation, PredictiveDistributions, Table};
 
 /// The level of the intervals of a report.
 pub(crate) const LEVEL: f64 = 0.9;
 
 /// Cells that are explained, with so many lines of so many characters.
 const EXPLAINED: usize = 6;
-const EXPLANATION_LINES: usize = 24;
-const EXPLANATION_LINE: usize = 160;
+const EXPLANATION_LINES: usize = 20;
+const EXPLANATION_LINE: usize = 100;
 /// Columns of levels or numbers whose distributions are drawn.
 const DRAWN: usize = 40;
 
@@ -36,8 +36,8 @@ pub struct Imputed<'a> {
     pub imputation: &'a Imputation,
     /// The predictive distributions of the missing cells; none where the method has none.
     pub distributions: Option<&'a PredictiveDistributions>,
-    /// Explanations of the least certain cells, in words: [`Explanation::lines`](m3impute_core::Explanation::lines).
-    pub explanations: Vec<Vec<String>>,
+    /// Explanations of the least certain cells.
+    pub explanations: &'a [Explanation],
     /// The run; notes and fallbacks of the method are added to its events.
     pub work: Work,
 }
@@ -84,14 +84,16 @@ impl ImputeFacts {
             accuracy: accuracy::gather(table, &imputation.scores, &filled_cells),
             draws: distributions.map_or_else(Default::default, |b| draws::gather(table, b)),
             uncertain,
-            explanations: explanations.into_iter().take(EXPLAINED).map(explained).collect(),
+            explanations: explanations.iter().take(EXPLAINED).map(|e| explained(table, e)).collect(),
             cells,
         }
     }
 }
 
 /// The lines of an explanation, as many and as long as are shown.
-fn explained(lines: Vec<String>) -> Vec<String> {
+fn explained(table: &Table, explanation: &Explanation) -> Vec<String> {
+    let row = format!("row {}", thousands(explanation.row + 1));
+    let lines = explanation.lines(&row, 1, |column, number| Numerals::of(table, column).value(number));
     lines.into_iter().take(EXPLANATION_LINES).map(|line| short(&line, EXPLANATION_LINE)).collect()
 }
 

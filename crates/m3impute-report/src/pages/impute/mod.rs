@@ -121,7 +121,7 @@ mod tests {
         (0..30).for_each(|i| filled.fill(i, 1, 1.0));
         let imputation = Imputation { table: filled, fallbacks: Vec::new(), notes: Vec::new(), scores };
         let work = Work::default();
-        let explanations = Vec::new();
+        let explanations = &[];
         ImputeFacts::gather(Imputed { table: &table, imputation: &imputation, distributions: None, explanations, work })
     }
 
