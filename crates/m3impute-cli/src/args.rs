@@ -94,6 +94,27 @@ pub enum Verb {
     Man(ManArgs),
 }
 
+/// How new rows are read; the model knows what their columns mean.
+#[derive(Debug, Args)]
+pub struct NewRowsArgs {
+    /// Format of the input, if its extension does not tell
+    #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]
+    pub format: Option<m3impute_io::Format>,
+
+    /// Delimiter of a CSV file; detected by default
+    #[arg(short, long, value_name = "CHAR", value_parser = parse_delimiter, help_heading = "Reading")]
+    pub delimiter: Option<u8>,
+
+    /// What to do with infinities
+    #[arg(long, value_name = "POLICY", default_value = "error", help_heading = "Reading")]
+    pub inf: InfinityPolicy,
+
+    /// The most memory that reading may take, such as 500MB or 8GB [default: the larger of 2GB and 50 times the file, at
+    /// most 80 % of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Reading")]
+    pub max_memory: Option<u64>,
+}
+
 const IMPUTE_EXAMPLES: &str = "\
 Examples:
   m3impute impute data.csv -o filled.csv
@@ -182,22 +203,8 @@ pub struct TransformArgs {
     #[command(flatten)]
     pub shift: ShiftArgs,
 
-    /// Format of the input, if its extension does not tell
-    #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]
-    pub format: Option<m3impute_io::Format>,
-
-    /// Delimiter of a CSV file; detected by default
-    #[arg(short, long, value_name = "CHAR", value_parser = parse_delimiter, help_heading = "Reading")]
-    pub delimiter: Option<u8>,
-
-    /// What to do with infinities
-    #[arg(long, value_name = "POLICY", default_value = "error", help_heading = "Reading")]
-    pub inf: InfinityPolicy,
-
-    /// The most memory that reading may take, such as 500MB or 8GB [default: the larger of 2GB and 50 times the file, at
-    /// most 80 % of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Reading")]
-    pub max_memory: Option<u64>,
+    #[command(flatten)]
+    pub read: NewRowsArgs,
 
     /// Rows that are read, filled and written at a time
     #[arg(long, value_name = "ROWS", default_value_t = 16_384, value_parser = parse_chunk, help_heading = "Run")]
@@ -237,22 +244,8 @@ pub struct ExplainArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Format of the input, if its extension does not tell
-    #[arg(short, long, value_name = "FORMAT", value_parser = parse_format, help_heading = "Reading")]
-    pub format: Option<m3impute_io::Format>,
-
-    /// Delimiter of a CSV file; detected by default
-    #[arg(short, long, value_name = "CHAR", value_parser = parse_delimiter, help_heading = "Reading")]
-    pub delimiter: Option<u8>,
-
-    /// What to do with infinities
-    #[arg(long, value_name = "POLICY", default_value = "error", help_heading = "Reading")]
-    pub inf: InfinityPolicy,
-
-    /// The most memory that reading may take, such as 500MB or 8GB [default: the larger of 2GB and 50 times the file, at
-    /// most 80 % of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Reading")]
-    pub max_memory: Option<u64>,
+    #[command(flatten)]
+    pub read: NewRowsArgs,
 
     /// Threads; 0 takes as many as the machine has
     #[arg(short, long, value_name = "N", default_value_t = 0, env = "M3IMPUTE_THREADS", help_heading = "Run")]

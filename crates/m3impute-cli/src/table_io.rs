@@ -1,6 +1,8 @@
 //! From arguments to tables and back to files.
 
-use crate::args::{ColumnArgs, EmptyColumns, InfinityPolicy, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs};
+use crate::args::{
+    ColumnArgs, EmptyColumns, InfinityPolicy, NewRowsArgs, OutputArgs, ReadArgs, RunArgs, Switch, TuningArgs,
+};
 use crate::failure::{Failure, Outcome};
 use crate::hints::in_flags;
 use crate::memory;
@@ -50,6 +52,17 @@ pub fn read_options(read: &ReadArgs, fill: Option<&ColumnArgs>) -> ReadOptions {
         only: fill.and_then(|f| f.only.clone()),
         bounds: fill.map(|f| f.bounds.clone()).unwrap_or_default(),
         max_memory: read.max_memory,
+    }
+}
+
+/// How new rows are read.
+pub fn new_rows(read: &NewRowsArgs) -> ReadOptions {
+    ReadOptions {
+        format: read.format,
+        delimiter: read.delimiter,
+        infinities: infinities(read.inf),
+        max_memory: read.max_memory,
+        ..ReadOptions::default()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::table_io;
 use crate::terminal::{Verbosity, count, plain, print, thousands};
 use m3impute::{Cancel, Explanation, FittedImputer, Kind, Run};
-use m3impute_io::{ChunkReader, Document, Input, ReadOptions, Reading};
+use m3impute_io::{ChunkReader, Document, Input, Reading};
 use serde_json::{Value, json};
 
 /// How rows are counted, for who counts otherwise.
@@ -52,13 +52,7 @@ fn explained(
     reading: &Reading,
     run: &Run,
 ) -> Result<Vec<Explained>, Failure> {
-    let options = ReadOptions {
-        format: args.format,
-        delimiter: args.delimiter,
-        infinities: table_io::infinities(args.inf),
-        max_memory: args.max_memory,
-        ..ReadOptions::default()
-    };
+    let options = table_io::new_rows(&args.read);
     let mut chunks: ChunkReader = m3impute_io::open_chunks(input, &options, reading, fitted.schema(), CHUNK)?;
     let (mut all, mut before, mut wanted) = (Vec::new(), 0, wanted.iter().copied().peekable());
     while let Some(row) = wanted.peek().copied() {

@@ -9,7 +9,7 @@ use m3impute::{
     Cancel, Error, Fallback, FittedImputer, Imputation, ModelFile, PredictiveDistributions, RowSeeds, Run, Shifts,
     Table,
 };
-use m3impute_io::{Change, ChunkReader, Document, DocumentWriter, ReadOptions, Reading};
+use m3impute_io::{Change, ChunkReader, Document, DocumentWriter, Reading};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -37,13 +37,7 @@ pub fn transform(args: &TransformArgs, verbosity: &Verbosity, cancel: &Cancel) -
     let mut shifting = Shifting::by(Shifts::of_model(&args.shift.shift, &file.header.encoder, file.header.finish)?);
     let output = Output::open(&args.uncertainty, args.to.output.as_deref())?;
 
-    let options = ReadOptions {
-        format: args.format,
-        delimiter: args.delimiter,
-        infinities: table_io::infinities(args.inf),
-        max_memory: args.max_memory,
-        ..ReadOptions::default()
-    };
+    let options = table_io::new_rows(&args.read);
     let bar = verbosity.bar();
     let mut run = table_io::run(&args.run, &bar, cancel, verbosity)?;
     let mut chunks = m3impute_io::open_chunks(&input, &options, &reading, fitted.schema(), args.chunk)?;
