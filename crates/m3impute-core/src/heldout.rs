@@ -1,6 +1,6 @@
 //! Observed cells that are held out, so that what was not seen can tell how good a prediction is.
 
-use crate::encode::Encoded;
+use crate::encode::{Encoded, Meaning};
 use crate::run::Run;
 use crate::sampler::below;
 use rand_chacha::ChaCha8Rng;
@@ -15,14 +15,26 @@ pub struct HeldOut {
     pub truth: Vec<f64>,
 }
 
+/// A matrix `[n, w]` of which cells are held out.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a, T> {
+    /// The numbers; anything where not observed.
+    pub x: &'a [T],
+    /// Which are observed.
+    pub observed: &'a [bool],
+    /// Which features are codes of levels, `[w]`.
+    pub is_level: &'a [bool],
+}
+
 /// Takes about `share` of the observed cells of the features that have missing ones away, at most about `limit`, in the
-/// table's own patterns: some rows lose what other rows lack.
+/// table's own patterns: some rows lose what other rows like them lack.
 ///
 /// The last observed cell of a row is never taken. A table without missing cells loses cells one by one.
 pub fn hold_out(data: &mut Encoded, share: f64, limit: usize, purpose: &str, run: &Run) -> HeldOut {
     let (w, columns) = (data.width(), data.columns());
     let starts: Vec<usize> = columns.iter().map(|c| c.start).collect();
-    let patterns = Patterns::of(&data.observed, w, &starts);
+    let is_level: Vec<bool> = data.features.iter().map(|f| !matches!(f.meaning, Meaning::Number)).collect();
+    let patterns = Patterns::of(Matrix { x: &data.x, observed: &data.observed, is_level: &is_level }, &starts);
     let shown = patterns.shown_where_some_are_missing().max(1);
     let share = share.min(limit as f64 / shown as f64);
     let fold = patterns.fold(Shares { each: share, least: 0.0, most: MOST }, &mut run.rng(purpose, 0));
@@ -49,17 +61,23 @@ impl HeldOut {
 /// `[folds][n, m]`
 ///
 /// ```
-/// use m3impute_core::{Run, heldout};
+/// use m3impute_core::heldout::{self, Matrix};
+/// use m3impute_core::Run;
 /// // The second and the third column are missing together in every third row.
 /// let observed: Vec<bool> = (0..300).map(|at| at % 3 == 0 || at % 9 > 2).collect();
-/// let folds = heldout::folds(&observed, 3, 2, 0.1, &mut Run::new(0, 1)?.rng("held out", 0));
+/// let matrix = Matrix { x: &[0.5; 300], observed: &observed, is_level: &[false; 3] };
+/// let folds = heldout::folds(matrix, 2, 0.1, &mut Run::new(0, 1)?.rng("held out", 0));
 /// assert!(folds[0].chunks(3).all(|row| row[1] == row[2]));
 /// # Ok::<(), m3impute_core::Error>(())
 /// ```
-pub fn folds(observed: &[bool], m: usize, folds: usize, share: f64, rng: &mut ChaCha8Rng) -> Vec<Vec<bool>> {
-    let patterns = Patterns::of(observed, m, &(0..m).collect::<Vec<_>>());
+pub fn folds<T>(matrix: Matrix<'_, T>, folds: usize, share: f64, rng: &mut ChaCha8Rng) -> Vec<Vec<bool>>
+where
+    T: Copy + Into<f64>,
+{
+    let m = matrix.is_level.len();
+    let patterns = Patterns::of(matrix, &(0..m).collect::<Vec<_>>());
     let held = |_| {
-        let mut held = vec![false; observed.len()];
+        let mut held = vec![false; matrix.observed.len()];
         let fold = patterns.fold(Shares { each: share, least: LEAST * share, most: MOST }, rng);
         fold.cells().for_each(|(i, column)| held[i * m + column] = true);
         held
@@ -68,17 +86,23 @@ pub fn folds(observed: &[bool], m: usize, folds: usize, share: f64, rng: &mut Ch
 }
 
 /// One set of held-out cells as of [`folds`], of the `eligible` columns alone: the row and column of each, row by row.
-pub(crate) fn cells_of(observed: &[bool], eligible: &[bool], share: f64, rng: &mut ChaCha8Rng) -> Vec<(usize, usize)> {
-    let m = eligible.len();
-    let mut patterns = Patterns::of(observed, m, &(0..m).collect::<Vec<_>>());
+pub(crate) fn cells_of(
+    matrix: Matrix<'_, f64>,
+    eligible: &[bool],
+    share: f64,
+    rng: &mut ChaCha8Rng,
+) -> Vec<(usize, usize)> {
+    let mut patterns = Patterns::of(matrix, &(0..eligible.len()).collect::<Vec<_>>());
     patterns.only(eligible);
     patterns.fold(Shares { each: share, least: LEAST * share, most: MOST.max(share) }, rng).cells().collect()
 }
 
 /// The share of a column that has few missing cells, or none, in proportion to that of the others.
 const LEAST: f64 = 0.3;
-/// Rows among which the one is found that shows nearly what another shows.
+/// Rows among which the one is found that shows nearly what another shows, with the most similar values.
 const TRIED: usize = 40;
+/// How far apart two numbers are at most, in mean absolute deviations, and two levels that differ.
+const FAR: (f64, f64) = (6.0, 2.0);
 /// No fold of a model holds out more of a column than this share.
 const MOST: f64 = 0.3;
 /// A column that is observed less often than this has no cell to give.
@@ -92,8 +116,11 @@ struct Shares {
     most: f64,
 }
 
-/// Which columns each row shows, as bits.
-struct Patterns {
+/// Which columns each row shows, as bits, and the values that it shows.
+struct Patterns<'a, T> {
+    matrix: Matrix<'a, T>,
+    /// What a difference of one is in each feature, and the largest that counts, `[w]`.
+    units: Vec<(f64, f64)>,
     rows: usize,
     words: usize,
     bits: Vec<u64>,
@@ -105,9 +132,10 @@ struct Patterns {
     incomplete: Vec<usize>,
 }
 
-impl Patterns {
+impl<'a, T: Copy + Into<f64>> Patterns<'a, T> {
     /// Of a matrix of which `starts` are the features that tell whether a column is observed.
-    fn of(observed: &[bool], width: usize, starts: &[usize]) -> Patterns {
+    fn of(matrix: Matrix<'a, T>, starts: &[usize]) -> Patterns<'a, T> {
+        let (observed, width) = (matrix.observed, matrix.is_level.len());
         let (rows, words) = (observed.len() / width.max(1), starts.len().div_ceil(64));
         let mut bits = vec![0; rows * words];
         let mut counts = vec![0; starts.len()];
@@ -123,7 +151,8 @@ impl Patterns {
                 incomplete.push(i);
             }
         }
-        Patterns { rows, words, bits, counts, eligible: vec![u64::MAX; words], incomplete }
+        let units = matrix.units();
+        Patterns { matrix, units, rows, words, bits, counts, eligible: vec![u64::MAX; words], incomplete }
     }
 
     /// Lets no other columns lose cells.
@@ -145,6 +174,19 @@ impl Patterns {
         &self.bits[i * self.words..(i + 1) * self.words]
     }
 
+    /// How far two rows are apart, on average over the features that both show.
+    fn distance(&self, a: usize, b: usize) -> f64 {
+        let Matrix { x, observed, is_level } = self.matrix;
+        let (a, b, mut sum, mut count) = (a * is_level.len(), b * is_level.len(), 0.0, 0);
+        for (f, &(unit, most)) in self.units.iter().enumerate() {
+            if observed[a + f] && observed[b + f] {
+                sum += ((x[a + f].into() - x[b + f].into()).abs() * unit).min(most);
+                count += 1;
+            }
+        }
+        sum / f64::from(count.max(1))
+    }
+
     /// The observed cells of the eligible columns that have missing ones; of all of these where none has.
     fn shown_where_some_are_missing(&self) -> usize {
         let counts = || self.counts.iter().enumerate().filter(|&(column, _)| self.is_eligible(column)).map(|(_, &n)| n);
@@ -153,8 +195,9 @@ impl Patterns {
     }
 
     /// Holds out cells: a row that lacks some is drawn, and another that shows them, and shows nearly all that it shows,
-    /// loses what it lacks. So the row around a held-out cell shows what the row around a missing cell shows.
-    fn fold(&self, shares: Shares, rng: &mut ChaCha8Rng) -> Drawing<'_> {
+    /// with similar values, loses what it lacks. So the row around a held-out cell shows what the row around a missing
+    /// cell shows, and where it depends on observed values whether a cell is missing, held-out cells depend on them too.
+    fn fold(&self, shares: Shares, rng: &mut ChaCha8Rng) -> Drawing<'_, T> {
         let mut drawing = Drawing {
             patterns: self,
             held: vec![0; self.bits.len()],
@@ -184,8 +227,8 @@ impl Patterns {
 }
 
 /// A fold while it is drawn.
-struct Drawing<'a> {
-    patterns: &'a Patterns,
+struct Drawing<'a, T> {
+    patterns: &'a Patterns<'a, T>,
     /// The cells held out, as bits.
     held: Vec<u64>,
     /// The rows that lost cells in the pattern of another one.
@@ -198,11 +241,11 @@ struct Drawing<'a> {
     most: f64,
 }
 
-impl Drawing<'_> {
+impl<T: Copy + Into<f64>> Drawing<'_, T> {
     /// Holds out of some row what the row `like` lacks, `column` among it; says how many cells those are.
     fn hold_out_like(&mut self, like: usize, column: Option<usize>, rng: &mut ChaCha8Rng) -> usize {
         let (patterns, shown) = (self.patterns, self.patterns.row(like));
-        let mut best: Option<(u32, usize)> = None;
+        let mut best: Option<(u32, f64, usize)> = None;
         for _ in 0..TRIED {
             let donor = below(rng.next_u32(), patterns.rows);
             let row = patterns.row(donor);
@@ -217,12 +260,15 @@ impl Drawing<'_> {
             if self.is_donor[donor] || gives_full || !keeps_some || !gives {
                 continue;
             }
-            let lacks = words().map(|(of, like)| (like & !of).count_ones()).sum();
-            if best.is_none_or(|(least, _)| lacks < least) {
-                best = Some((lacks, donor));
+            let lacks: u32 = words().map(|(of, like)| (like & !of).count_ones()).sum();
+            if best.is_none_or(|(least, ..)| lacks <= least) {
+                let distance = patterns.distance(like, donor);
+                if best.is_none_or(|(least, nearest, _)| lacks < least || distance < nearest) {
+                    best = Some((lacks, distance, donor));
+                }
             }
         }
-        let Some((_, donor)) = best else { return 0 };
+        let Some((_, _, donor)) = best else { return 0 };
         self.is_donor[donor] = true;
         let mut held = 0;
         for (word, (of, like)) in patterns.row(donor).iter().zip(shown).enumerate() {
@@ -285,11 +331,54 @@ impl Drawing<'_> {
     }
 }
 
+impl<T: Copy + Into<f64>> Matrix<'_, T> {
+    /// What a difference of one is in each feature, and the largest that counts, `[w]`.
+    fn units(&self) -> Vec<(f64, f64)> {
+        let w = self.is_level.len();
+        let unit_of = |f: usize| {
+            if self.is_level[f] {
+                return (FAR.1, FAR.1);
+            }
+            let cells = self.x.iter().zip(self.observed).skip(f).step_by(w);
+            let values = || cells.clone().filter(|(_, observed)| **observed).map(|(&x, _)| x.into());
+            let count = values().count().max(1) as f64;
+            let centre = values().sum::<f64>() / count;
+            let deviation = values().map(|x| (x - centre).abs()).sum::<f64>() / count;
+            (if deviation > 0.0 { 1.0 / deviation } else { 0.0 }, FAR.0)
+        };
+        (0..w).map(unit_of).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::encode::{Feature, Meaning};
     use rand_chacha::rand_core::SeedableRng;
+
+    static ZEROS: [f64; 24_000] = [0.0; 24_000];
+
+    fn constant<'a>(observed: &'a [bool], is_level: &'a [bool]) -> Matrix<'a, f64> {
+        Matrix { x: &ZEROS[..observed.len()], observed, is_level }
+    }
+
+    /// The second column is missing where the first is large: so are the rows that lose cells of it.
+    #[test]
+    fn rows_that_lose_cells_resemble_those_that_lack_them() {
+        let n = 2000;
+        let x: Vec<f64> = (0..n).flat_map(|i| [i as f64, 1.0]).collect();
+        let is_missing = |i: usize| i.is_multiple_of(if i > n / 2 { 2 } else { 8 });
+        let observed: Vec<bool> = (0..2 * n).map(|at| at % 2 == 0 || !is_missing(at / 2)).collect();
+        let mean = |rows: &[usize]| rows.iter().sum::<usize>() as f64 / rows.len() as f64;
+        let missing: Vec<usize> = (0..n).filter(|&i| is_missing(i)).collect();
+        let shown: Vec<usize> = (0..n).filter(|&i| !is_missing(i)).collect();
+        let matrix = Matrix { x: &x, observed: &observed, is_level: &[false; 2] };
+        for fold in folds(matrix, 2, 0.1, &mut ChaCha8Rng::seed_from_u64(1)) {
+            let held: Vec<usize> = (0..n).filter(|i| fold[i * 2 + 1]).collect();
+            let moved = (mean(&held) - mean(&shown)) / (mean(&missing) - mean(&shown));
+            assert!((0.6..1.2).contains(&moved), "{moved}");
+        }
+    }
 
     #[test]
     fn held_out_cells_are_observed_and_follow_what_is_missing() {
@@ -302,7 +391,7 @@ mod tests {
                 _ => (at / m) % 5 > 1,
             })
             .collect();
-        let held = folds(&observed, m, 4, 0.1, &mut ChaCha8Rng::seed_from_u64(3));
+        let held = folds(constant(&observed, &[false; 3]), 4, 0.1, &mut ChaCha8Rng::seed_from_u64(3));
         let count = |f: usize| (0..n).filter(|i| held.iter().any(|fold| fold[i * m + f])).count() as f64;
         assert!(held.iter().all(|fold| (0..n * m).all(|at| observed[at] || !fold[at])));
         let share = |f: usize| count(f) / (0..n).filter(|i| observed[i * m + f]).count() as f64;
@@ -318,7 +407,7 @@ mod tests {
         let shown = |i: usize| if i.is_multiple_of(3) { 2 + 2 * (i / 3 % 3) } else { m };
         let observed: Vec<bool> = (0..n * m).map(|at| at % m < shown(at / m)).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        for fold in folds(&observed, m, 3, 0.1, &mut rng) {
+        for fold in folds(constant(&observed, &[false; 8]), 3, 0.1, &mut rng) {
             let lost: Vec<usize> = (0..n).filter(|i| fold[i * m + 7]).collect();
             assert!(lost.len() > n / 50, "{}", lost.len());
             for &i in &lost {

@@ -6,10 +6,10 @@
 mod logistic;
 
 use crate::error::{Error, Result};
-use crate::heldout;
+use crate::heldout::{self, Matrix};
 use crate::run::Run;
 use crate::schema::{ColumnSpec, Kind};
-use crate::table::{Observed, Table};
+use crate::table::{Observed, Table, Values};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -262,9 +262,12 @@ fn own(table: &Table, eligible: &[Vec<usize>], rate: f64, run: &Run) -> Vec<Vec<
         .flat_map(|i| used.iter().map(move |&j| (i, j)))
         .map(|(i, j)| table.observed().get(i, j))
         .collect();
+    let x: Vec<f64> = (0..table.rows()).flat_map(|i| used.iter().map(move |&j| table.number(i, j))).collect();
+    let is_level: Vec<bool> = used.iter().map(|&j| matches!(table.values(j), Values::Codes(_))).collect();
+    let matrix = Matrix { x: &x, observed: &observed, is_level: &is_level };
     let of_used: Vec<bool> = used.iter().map(|&j| !eligible[j].is_empty()).collect();
     let mut chances: Vec<Vec<f64>> = eligible.iter().map(|rows| vec![0.0; rows.len()]).collect();
-    for (i, column) in heldout::cells_of(&observed, &of_used, rate, &mut run.rng("ampute patterns", 0)) {
+    for (i, column) in heldout::cells_of(matrix, &of_used, rate, &mut run.rng("ampute patterns", 0)) {
         let j = used[column];
         if let Ok(at) = eligible[j].binary_search(&i) {
             chances[j][at] = 1.0;

@@ -115,7 +115,7 @@ pub fn fit(
     let context = Context { columns: &columns, budget: &budget, run };
     let observed = |i: usize| grid.observed[i * grid.m..(i + 1) * grid.m].iter().filter(|o| **o).count();
     let is_trainable = (0..grid.n).any(|i| observed(i) > 1);
-    let folds = if is_trainable { folds(grid, budget.folds, run) } else { Vec::new() };
+    let folds = if is_trainable { folds(grid, &columns, budget.folds, run) } else { Vec::new() };
     run.check()?;
     let tried: Vec<Fold> = (folds.iter().enumerate().take(budget.tried_folds))
         .map(|(k, f)| f.sample(budget.fold_rows, run, k as u64))

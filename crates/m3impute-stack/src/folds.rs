@@ -1,6 +1,8 @@
 //! The folds of the stack: tables in which some observed cells are held out.
 
-use m3impute_core::{RandomStream, Run, heldout, sample_rows};
+use crate::columns::Columns;
+use m3impute_core::heldout::{self, Matrix};
+use m3impute_core::{RandomStream, Run, sample_rows};
 use m3impute_gnn::network::{Grid, select_rows};
 use rand_chacha::rand_core::Rng;
 
@@ -76,8 +78,10 @@ impl Fold {
 }
 
 /// Folds of a table, each with [`HELD_OUT`] of its observed cells held out.
-pub fn folds(grid: &Grid, count: usize, run: &Run) -> Vec<Fold> {
-    let held = heldout::folds(&grid.observed, grid.m, count, HELD_OUT, &mut run.rng("held out", 0));
+pub fn folds(grid: &Grid, columns: &Columns, count: usize, run: &Run) -> Vec<Fold> {
+    let is_level: Vec<bool> = columns.frequent_levels().iter().map(|&levels| levels > 0).collect();
+    let matrix = Matrix { x: &grid.x, observed: &grid.observed, is_level: &is_level };
+    let held = heldout::folds(matrix, count, HELD_OUT, &mut run.rng("held out", 0));
     let without = |held: Vec<bool>| {
         let observed = grid.observed.iter().zip(&held).map(|(o, h)| *o && !h).collect();
         Fold { held, ..Fold::all(Grid { observed, ..grid.clone() }) }
