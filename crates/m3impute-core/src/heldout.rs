@@ -1,8 +1,11 @@
 //! Observed cells that are held out, so that what was not seen can tell how good a prediction is.
 
+mod likeness;
+
 use crate::encode::{Encoded, Meaning};
 use crate::run::Run;
 use crate::sampler::below;
+use likeness::Likeness;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
@@ -99,10 +102,8 @@ pub(crate) fn cells_of(
 
 /// The share of a column that has few missing cells, or none, in proportion to that of the others.
 const LEAST: f64 = 0.3;
-/// Rows among which the one is found that shows nearly what another shows, with the most similar values.
+/// Rows among which the one is found that shows nearly what another shows, and is most like it.
 const TRIED: usize = 40;
-/// How far apart two numbers are at most, in mean absolute deviations, and two levels that differ.
-const FAR: (f64, f64) = (6.0, 2.0);
 /// No fold of a model holds out more of a column than this share.
 const MOST: f64 = 0.3;
 /// A column that is observed less often than this has no cell to give.
@@ -116,11 +117,9 @@ struct Shares {
     most: f64,
 }
 
-/// Which columns each row shows, as bits, and the values that it shows.
+/// Which columns each row shows, as bits, and what goes together with lacking one.
 struct Patterns<'a, T> {
-    matrix: Matrix<'a, T>,
-    /// What a difference of one is in each feature, and the largest that counts, `[w]`.
-    units: Vec<(f64, f64)>,
+    likeness: Likeness<'a, T>,
     rows: usize,
     words: usize,
     bits: Vec<u64>,
@@ -151,8 +150,8 @@ impl<'a, T: Copy + Into<f64>> Patterns<'a, T> {
                 incomplete.push(i);
             }
         }
-        let units = matrix.units();
-        Patterns { matrix, units, rows, words, bits, counts, eligible: vec![u64::MAX; words], incomplete }
+        let likeness = Likeness::of(matrix, starts);
+        Patterns { likeness, rows, words, bits, counts, eligible: vec![u64::MAX; words], incomplete }
     }
 
     /// Lets no other columns lose cells.
@@ -174,17 +173,11 @@ impl<'a, T: Copy + Into<f64>> Patterns<'a, T> {
         &self.bits[i * self.words..(i + 1) * self.words]
     }
 
-    /// How far two rows are apart, on average over the features that both show.
-    fn distance(&self, a: usize, b: usize) -> f64 {
-        let Matrix { x, observed, is_level } = self.matrix;
-        let (a, b, mut sum, mut count) = (a * is_level.len(), b * is_level.len(), 0.0, 0);
-        for (f, &(unit, most)) in self.units.iter().enumerate() {
-            if observed[a + f] && observed[b + f] {
-                sum += ((x[a + f].into() - x[b + f].into()).abs() * unit).min(most);
-                count += 1;
-            }
-        }
-        sum / f64::from(count.max(1))
+    /// The features by which rows are to resemble one that lacks what this one lacks.
+    fn likeness_to(&self, like: usize) -> Vec<(usize, f64)> {
+        let bits = self.row(like);
+        let lacks = |column: &usize| bits[column / 64] >> (column % 64) & 1 == 0 && self.is_eligible(*column);
+        self.likeness.features_of((0..self.counts.len()).filter(lacks))
     }
 
     /// The observed cells of the eligible columns that have missing ones; of all of these where none has.
@@ -195,8 +188,9 @@ impl<'a, T: Copy + Into<f64>> Patterns<'a, T> {
     }
 
     /// Holds out cells: a row that lacks some is drawn, and another that shows them, and shows nearly all that it shows,
-    /// with similar values, loses what it lacks. So the row around a held-out cell shows what the row around a missing
-    /// cell shows, and where it depends on observed values whether a cell is missing, held-out cells depend on them too.
+    /// loses what it lacks: of several such rows the one that is most like the first in what goes together with lacking
+    /// it. So the row around a held-out cell shows what the row around a missing cell shows, and where it depends on
+    /// observed values whether a cell is missing, held-out cells depend on them too.
     fn fold(&self, shares: Shares, rng: &mut ChaCha8Rng) -> Drawing<'_, T> {
         let mut drawing = Drawing {
             patterns: self,
@@ -245,6 +239,7 @@ impl<T: Copy + Into<f64>> Drawing<'_, T> {
     /// Holds out of some row what the row `like` lacks, `column` among it; says how many cells those are.
     fn hold_out_like(&mut self, like: usize, column: Option<usize>, rng: &mut ChaCha8Rng) -> usize {
         let (patterns, shown) = (self.patterns, self.patterns.row(like));
+        let features = patterns.likeness_to(like);
         let mut best: Option<(u32, f64, usize)> = None;
         for _ in 0..TRIED {
             let donor = below(rng.next_u32(), patterns.rows);
@@ -262,7 +257,7 @@ impl<T: Copy + Into<f64>> Drawing<'_, T> {
             }
             let lacks: u32 = words().map(|(of, like)| (like & !of).count_ones()).sum();
             if best.is_none_or(|(least, ..)| lacks <= least) {
-                let distance = patterns.distance(like, donor);
+                let distance = patterns.likeness.distance(like, donor, &features);
                 if best.is_none_or(|(least, nearest, _)| lacks < least || distance < nearest) {
                     best = Some((lacks, distance, donor));
                 }
@@ -328,25 +323,6 @@ impl<T: Copy + Into<f64>> Drawing<'_, T> {
             let columns = (0..64).filter(move |bit| bits >> bit & 1 == 1);
             columns.map(move |bit| (at / words, at % words * 64 + bit))
         })
-    }
-}
-
-impl<T: Copy + Into<f64>> Matrix<'_, T> {
-    /// What a difference of one is in each feature, and the largest that counts, `[w]`.
-    fn units(&self) -> Vec<(f64, f64)> {
-        let w = self.is_level.len();
-        let unit_of = |f: usize| {
-            if self.is_level[f] {
-                return (FAR.1, FAR.1);
-            }
-            let cells = self.x.iter().zip(self.observed).skip(f).step_by(w);
-            let values = || cells.clone().filter(|(_, observed)| **observed).map(|(&x, _)| x.into());
-            let count = values().count().max(1) as f64;
-            let centre = values().sum::<f64>() / count;
-            let deviation = values().map(|x| (x - centre).abs()).sum::<f64>() / count;
-            (if deviation > 0.0 { 1.0 / deviation } else { 0.0 }, FAR.0)
-        };
-        (0..w).map(unit_of).collect()
     }
 }
 
