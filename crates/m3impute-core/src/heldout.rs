@@ -104,6 +104,8 @@ pub(crate) fn cells_of(
 const LEAST: f64 = 0.3;
 /// Rows among which the one is found that shows nearly what another shows, and is most like it.
 const TRIED: usize = 40;
+/// So many where none of them shows all that the other one shows: with many columns few rows do.
+const MOST_TRIED: usize = 400;
 /// No fold of a model holds out more of a column than this share.
 const MOST: f64 = 0.3;
 /// A column that is observed less often than this has no cell to give.
@@ -241,7 +243,10 @@ impl<T: Copy + Into<f64>> Drawing<'_, T> {
         let (patterns, shown) = (self.patterns, self.patterns.row(like));
         let features = patterns.likeness_to(like);
         let mut best: Option<(u32, f64, usize)> = None;
-        for _ in 0..TRIED {
+        for tried in 0..MOST_TRIED {
+            if tried >= TRIED && best.is_some_and(|(lacks, ..)| lacks == 0) {
+                break;
+            }
             let donor = below(rng.next_u32(), patterns.rows);
             let row = patterns.row(donor);
             let words = || row.iter().zip(shown);
