@@ -61,11 +61,20 @@ impl RowSeeds {
 struct OpenRow {
     /// Its place in the table.
     row: usize,
-    /// The features still to be drawn, the next one last.
+    /// Its missing features, the first one to be drawn last.
     features: Vec<usize>,
+    /// How many of them are still to be drawn in this sweep.
+    left: usize,
     /// How many of them are drawn in a round.
     at_once: usize,
     rng: ChaCha8Rng,
+}
+
+impl OpenRow {
+    /// The features to be drawn in this round.
+    fn next(&self) -> &[usize] {
+        &self.features[self.left.saturating_sub(self.at_once)..self.left]
+    }
 }
 
 /// Puts joint draws of number `number` where `data.observed` is false.
@@ -79,28 +88,38 @@ pub(crate) fn draw<M: MatrixModel>(model: &M, data: &mut Encoded, seeds: &[u64],
         let mut features: Vec<usize> = (0..w).filter(|f| !data.observed[row * w + f]).collect();
         let count = features.len();
         shuffle_front(&mut features, count, || rng.next_u32());
-        OpenRow { row, at_once: count.div_ceil(ROUNDS), features, rng }
+        OpenRow { row, left: count, at_once: count.div_ceil(ROUNDS), features, rng }
     };
     let mut open: Vec<OpenRow> = (0..data.rows).map(open_row).filter(|o| !o.features.is_empty()).collect();
-    let mut want = Want::FirstDraw;
-    while !open.is_empty() {
-        run.check()?;
-        let mut some = data.select(open.iter().map(|o| o.row));
-        let Some(of) = model.predict(&mut some, want, run)? else { return Ok(()) };
-        let mut places = vec![0; w];
-        for (i, open) in open.iter_mut().enumerate() {
-            let next = open.features.split_off(open.features.len().saturating_sub(open.at_once));
-            for f in (0..w).filter(|f| !some.observed[i * w + f]) {
-                let place = places[f];
-                places[f] += 1;
-                if next.contains(&f) {
-                    data.x[open.row * w + f] = value(&of[f], place, &some.x[i * w + f], &mut open.rng);
-                    data.observed[open.row * w + f] = true;
-                }
-            }
+    let mut want = Want::FirstDraw(number);
+    for sweep in 0..=model.gibbs_sweeps() {
+        if sweep > 0 {
+            // A cell that is missing alone has been drawn given all others.
+            open.retain(|o| o.features.len() > 1);
+            open.iter_mut().for_each(|o| o.left = o.features.len());
         }
-        open.retain(|o| !o.features.is_empty());
-        want = Want::NextDraw;
+        while open.iter().any(|o| o.left > 0) {
+            run.check()?;
+            let mut now: Vec<&mut OpenRow> = open.iter_mut().filter(|o| o.left > 0).collect();
+            for open in &now {
+                open.next().iter().for_each(|f| data.observed[open.row * w + f] = false);
+            }
+            let mut some = data.select(now.iter().map(|o| o.row));
+            let Some(of) = model.predict(&mut some, want, run)? else { return Ok(()) };
+            let mut places = vec![0; w];
+            for (i, open) in now.iter_mut().enumerate() {
+                for f in (0..w).filter(|f| !some.observed[i * w + f]) {
+                    let place = places[f];
+                    places[f] += 1;
+                    if open.next().contains(&f) {
+                        data.x[open.row * w + f] = value(&of[f], place, &some.x[i * w + f], &mut open.rng);
+                        data.observed[open.row * w + f] = true;
+                    }
+                }
+                open.left = open.left.saturating_sub(open.at_once);
+            }
+            want = Want::NextDraw(number);
+        }
     }
     Ok(())
 }

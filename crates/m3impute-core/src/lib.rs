@@ -43,7 +43,7 @@ pub use matrix_method::{
 pub use metrics::{Score, score};
 pub use model_file::{Header, ModelFile, Tensor};
 pub use run::{Cancel, Observer, Progress, Run};
-pub use sampler::{RandomStream, sample_rows, shuffle_front, unit};
+pub use sampler::{RandomStream, normal, sample_rows, shuffle_front, unit};
 pub use schema::{Bounds, ColumnSpec, Kind, Role, Schema};
 pub use shift::{Amount, Shift, Shifted, Shifts};
 pub use table::{Column, MISSING_CODE, Observed, Table, Values};

@@ -133,10 +133,10 @@ pub enum Want {
     Point,
     /// A point estimate and a predictive distribution.
     Distribution,
-    /// A predictive distribution to draw the first missing cell of each row from.
-    FirstDraw,
+    /// A predictive distribution to draw the first missing cell of each row from, for the draw of this number.
+    FirstDraw(u64),
     /// The same to draw a cell after others of its row.
-    NextDraw,
+    NextDraw(u64),
 }
 
 /// The model of a [`MatrixMethod`].
@@ -164,6 +164,12 @@ pub trait MatrixModel: Debug + Send + Sync + Sized + 'static {
     /// When the run is cancelled.
     fn reasons(&self, _rows: &Encoded, _cells: &[(usize, usize)], _run: &Run) -> Result<Vec<Reasons>> {
         Ok(Vec::new())
+    }
+
+    /// How often the missing cells of a row are drawn once more after the first time, each given all others (Gibbs
+    /// sampling).
+    fn gibbs_sweeps(&self) -> usize {
+        0
     }
 
     /// What it holds of the rows that it was fitted to.
@@ -343,7 +349,7 @@ impl<M: MatrixMethod> Fitted<M> {
         let (filled, fallbacks) = self.encoder.decode(table, &data, self.finish, self.spec.name)?;
         let distributions = match want {
             Want::Point => PredictiveDistributions::default(),
-            Want::Distribution | Want::FirstDraw | Want::NextDraw => {
+            Want::Distribution | Want::FirstDraw(_) | Want::NextDraw(_) => {
                 self.encoder.distributions(table, &data, of.unwrap_or_default(), self.finish)?
             }
         };

@@ -8,10 +8,10 @@ mod logistic;
 use crate::error::{Error, Result};
 use crate::heldout::{self, Matrix};
 use crate::run::Run;
+use crate::sampler::normal;
 use crate::schema::{ColumnSpec, Kind};
 use crate::table::{Observed, Table, Values};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
 
 /// A rule by which cells go missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,12 +367,6 @@ impl Scores {
             _ => number,
         }
     }
-}
-
-/// A draw from the standard normal distribution, by Box and Muller.
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
 
 fn request(what: &str, expected: String, got: impl std::fmt::Display) -> Error {

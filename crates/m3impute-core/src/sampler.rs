@@ -1,5 +1,6 @@
 //! Random numbers for inner loops, and rows drawn without replacement: the one shuffle of the project.
 
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
@@ -84,4 +85,10 @@ pub(crate) fn below(bits: u32, n: usize) -> usize {
 /// A number in [0, 1).
 pub fn unit(rng: &mut ChaCha8Rng) -> f32 {
     (rng.next_u32() >> 8) as f32 / (1 << 24) as f32
+}
+
+/// A number from the standard normal distribution, by Box and Muller.
+pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }

@@ -3,6 +3,7 @@
 //! They know numbers alone: a completed table of 32-bit floats ([`forest::Frame`]) in which levels are codes. They know
 //! nothing of missing cells, folds or ensembles.
 
+pub mod bayesian_regression;
 pub mod binning;
 mod blocks;
 pub mod boosting;

@@ -9,16 +9,16 @@ const MIN_EFFECTIVE: f64 = 0.5;
 
 /// The mean and the variance of a column's observed values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moments {
+struct Moments {
     /// The mean.
-    pub mean: f64,
+    mean: f64,
     /// The variance.
-    pub variance: f64,
+    variance: f64,
 }
 
 impl Moments {
     /// Of some values.
-    pub fn of(values: &[f32]) -> Moments {
+    fn of(values: &[f32]) -> Moments {
         let count = values.len().max(1) as f64;
         let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / count;
         let variance = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / count;
@@ -26,9 +26,31 @@ impl Moments {
     }
 }
 
+/// Weights, of sum one, under which some of the `observed` values are as all of them: each `frequent` value, where there is
+/// one, has the same share, and the others have the same mean and variance.
+pub fn balancing_weights(values: &[f32], observed: &[f32], frequent: &[f32]) -> Vec<f64> {
+    let share =
+        |of: &dyn Fn(f32) -> bool| observed.iter().filter(|v| of(**v)).count() as f64 / observed.len().max(1) as f64;
+    let mut weights = vec![0.0; values.len()];
+    let is_rest = |v: f32| !frequent.contains(&v);
+    let places = |of: &dyn Fn(f32) -> bool| (0..values.len()).filter(|&i| of(values[i])).collect::<Vec<usize>>();
+    for &value in frequent {
+        let cells = places(&|v| v == value);
+        cells.iter().for_each(|&i| weights[i] = share(&|v| v == value) / cells.len() as f64);
+    }
+    let cells = places(&is_rest);
+    let of_rest: Vec<f32> = observed.iter().copied().filter(|&v| is_rest(v)).collect();
+    let balanced = weights_with_moments(&cells.iter().map(|&i| values[i]).collect::<Vec<f32>>(), Moments::of(&of_rest));
+    cells.iter().zip(balanced).for_each(|(&i, weight)| weights[i] = share(&is_rest) * weight);
+    // A share may have no cell to stand for it.
+    let total: f64 = weights.iter().sum();
+    weights.iter_mut().for_each(|w| *w /= total);
+    weights
+}
+
 /// Weights, of sum one, under which values have these moments: both, or the mean alone where both would rest on a few of
 /// the values, or equal ones where that would, too.
-pub fn balancing_weights(values: &[f32], moments: Moments) -> Vec<f64> {
+fn weights_with_moments(values: &[f32], moments: Moments) -> Vec<f64> {
     let n = values.len() as f64;
     let deviation = moments.variance.sqrt();
     if deviation > 0.0 {
@@ -86,20 +108,34 @@ mod tests {
     fn weights_give_the_mean_and_the_variance_of_all_cells() {
         let values: Vec<f32> = (0..60).map(|i| (i % 10) as f32 / 10.0).collect();
         let wanted = Moments { mean: 0.5, variance: 0.07 };
-        let weights = balancing_weights(&values, wanted);
+        let weights = weights_with_moments(&values, wanted);
         let mean: f64 = values.iter().zip(&weights).map(|(v, w)| f64::from(*v) * w).sum();
         let variance: f64 = values.iter().zip(&weights).map(|(v, w)| (f64::from(*v) - mean).powi(2) * w).sum();
         assert!((mean - 0.5).abs() < 1e-4 && (variance - 0.07).abs() < 1e-4, "{mean} {variance}");
         // Those that have the moments already are equal.
-        let weights = balancing_weights(&values, Moments::of(&values));
+        let weights = weights_with_moments(&values, Moments::of(&values));
         assert!(weights.iter().all(|w| (w * 60.0 - 1.0).abs() < 1e-3), "{weights:?}");
+    }
+
+    #[test]
+    fn frequent_values_have_their_share_and_the_others_their_mean() {
+        // Half of the column is 0, but a fifth of these cells; the others are too large.
+        let observed: Vec<f32> = (0..200).map(|i| if i % 2 == 0 { 0.0 } else { i as f32 / 200.0 }).collect();
+        let values: Vec<f32> = (0..50).map(|i| if i < 10 { 0.0 } else { 0.1 + i as f32 / 55.0 }).collect();
+        let weights = balancing_weights(&values, &observed, &[0.0]);
+        assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-9 && (weights[0] - 0.05).abs() < 1e-9, "{weights:?}");
+        let mean: f64 = values.iter().zip(&weights).map(|(v, w)| f64::from(*v) * w).sum();
+        assert!((mean - 0.25).abs() < 0.01, "{mean}");
+        // One that no cell has is left to the others.
+        let without = balancing_weights(&values[10..], &observed, &[0.0]);
+        assert!((without.iter().sum::<f64>() - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn cells_that_cannot_be_balanced_have_equal_weights() {
         // All are below the mean that is wanted.
-        let weights = balancing_weights(&[0.1, 0.2, 0.3, 0.2], Moments { mean: 0.9, variance: 0.01 });
+        let weights = weights_with_moments(&[0.1, 0.2, 0.3, 0.2], Moments { mean: 0.9, variance: 0.01 });
         assert_eq!(weights, [0.25; 4]);
-        assert_eq!(balancing_weights(&[0.5; 3], Moments { mean: 0.5, variance: 0.0 }), [1.0 / 3.0; 3]);
+        assert_eq!(weights_with_moments(&[0.5; 3], Moments { mean: 0.5, variance: 0.0 }), [1.0 / 3.0; 3]);
     }
 }

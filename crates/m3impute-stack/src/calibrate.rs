@@ -1,9 +1,10 @@
 //! Split-conformal calibration: turns predictions into distributions with the nominal coverage, from out-of-fold
 //! predictions and the truth.
 
-use crate::balance::{Moments, balancing_weights};
+use crate::balance::balancing_weights;
 use crate::predictions::log_loss;
 use crate::select::is_in;
+use crate::shape::{Cell, Shape, frequent_values, own_share, weighted_quantiles};
 use m3impute_core::distributions::{QUANTILE_LEVELS, around_median};
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,6 @@ use std::cmp::Ordering;
 /// With fewer held-out cells a column has the shape of all columns' residuals together, and with fewer in all the normal
 /// distribution's.
 const ENOUGH: usize = 40;
-/// So many cells of other columns are worth as much to the scale of such a column as its own.
-const SHRINKAGE_CELLS: f32 = 20.0;
 /// The quantiles of the normal distribution at [`QUANTILE_LEVELS`].
 const NORMAL: [f32; QUANTILE_LEVELS.len()] = [
     -2.576, -1.96, -1.645, -1.282, -1.036, -0.842, -0.674, -0.524, -0.385, -0.253, 0.0, 0.253, 0.385, 0.524, 0.674,
@@ -27,16 +26,14 @@ const UPPER: usize = QUANTILE_LEVELS.len() - 3;
 /// At most so many strata of rows by how many cells they show, each of at least so many held-out cells.
 const STRATA: usize = 5;
 const STRATUM: usize = 100;
-/// A few units in the last place of numbers between 0 and 1.
-const ROUNDING: f32 = 1e-6;
 
 /// How a prediction becomes a distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Calibration {
-    /// A point and a spread: the quantiles at [`QUANTILE_LEVELS`] are the point plus the spread times these conformal scales.
+    /// A point and a spread: residuals in units of the spread have this shape (conformal scales).
     Conformal {
-        /// In units of the spread; 0 in the middle.
-        quantiles: Vec<f32>,
+        /// Of one shape for all points to fill, of another around each to draw.
+        shape: Shape,
         /// A spread is at least this much.
         least: f32,
     },
@@ -198,11 +195,6 @@ impl Default for Pooled {
     }
 }
 
-/// How much so many held-out cells of a column count against those of all columns.
-fn own_share(cells: usize) -> f32 {
-    cells as f32 / (cells as f32 + SHRINKAGE_CELLS)
-}
-
 fn mean_size(residuals: &[f32]) -> f32 {
     let sum: f32 = residuals.iter().map(|r| r.abs()).sum();
     (sum / residuals.len().max(1) as f32).max(f32::MIN_POSITIVE)
@@ -232,28 +224,6 @@ fn quantile(values: &mut [f32], share: f64) -> f32 {
     values[rank.clamp(1, values.len()) - 1]
 }
 
-/// The quantiles of weighted residuals at [`QUANTILE_LEVELS`], between two of them in proportion.
-fn weighted_quantiles(residuals: &[f32], weights: &[f64]) -> Vec<f32> {
-    let mut sorted: Vec<(f32, f64)> = residuals.iter().copied().zip(weights.iter().copied()).collect();
-    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut below = 0.0;
-    // The level of each residual is in the middle of its own share.
-    let places = sorted.iter().map(|&(_, weight)| {
-        below += weight;
-        below - weight / 2.0
-    });
-    let places: Vec<f64> = places.collect();
-    let at = |level: f64| match places.partition_point(|&p| p < level) {
-        0 => sorted[0].0,
-        k if k == sorted.len() => sorted[k - 1].0,
-        k => {
-            let share = (level - places[k - 1]) / (places[k] - places[k - 1]).max(f64::MIN_POSITIVE);
-            sorted[k - 1].0 + (sorted[k].0 - sorted[k - 1].0) * share as f32
-        }
-    };
-    QUANTILE_LEVELS.map(at).to_vec()
-}
-
 impl Calibration {
     /// From held-out cells, and the shares of the classes in the column.
     pub fn of(held: HeldOut, prior: &[f32], pooled: &Pooled) -> Calibration {
@@ -278,13 +248,23 @@ impl Calibration {
         let mut residuals = held.residuals(least, &pooled.scale);
         let count = residuals.len();
         let quantiles = if count < ENOUGH { pooled.quantiles(&residuals) } else { quantiles(&mut residuals) };
-        Calibration::Conformal { quantiles, least }
+        Calibration::Conformal { shape: Shape::uniform(quantiles), least }
+    }
+
+    /// For draws around the points of a regression whose spread is 1, from rows that it was fitted to.
+    pub fn of_regression(cells: &[Cell], frequent: &[f32]) -> Calibration {
+        let residuals: Vec<f32> = cells.iter().map(Cell::residual).collect();
+        let weights: Vec<f64> = cells.iter().map(|cell| cell.weight).collect();
+        Calibration::Conformal {
+            shape: Shape::best(cells, frequent, &weighted_quantiles(&residuals, &weights)),
+            least: 1.0,
+        }
     }
 
     /// The same for distributions that draws are taken from: numbers have the plain quantiles of the residuals, which an
     /// interval widens, of held-out cells in the balance of all `observed` ones; probabilities are as sure as makes the
     /// held-out cells most likely.
-    pub fn for_draws(held: HeldOut, prior: &[f32], observed: Moments, pooled: &Pooled) -> Calibration {
+    pub fn for_draws(held: HeldOut, prior: &[f32], observed: &[f32], pooled: &Pooled) -> Calibration {
         let HeldOut { response, predicted, truth, .. } = held;
         if *response != Response::Number {
             let cells = || predicted.chunks_exact(response.width()).zip(truth);
@@ -298,12 +278,19 @@ impl Calibration {
         let residuals = held.residuals(least, &pooled.scale);
         let plain = pooled.quantiles(&residuals);
         if residuals.is_empty() {
-            return Calibration::Conformal { quantiles: plain, least };
+            return Calibration::Conformal { shape: Shape::uniform(plain), least };
         }
-        let share = own_share(residuals.len());
-        let own = weighted_quantiles(&residuals, &balancing_weights(truth, observed));
-        let quantiles = own.iter().zip(&plain).map(|(own, plain)| share * own + (1.0 - share) * plain).collect();
-        Calibration::Conformal { quantiles, least }
+        let frequent = frequent_values(observed);
+        let weights = balancing_weights(truth, observed, &frequent);
+        let cell = |(i, p): (usize, &[f32])| Cell {
+            point: p[0],
+            spread: p[1].max(least) * pooled.scale.at(held.shown[i]),
+            truth: truth[i],
+            weight: weights[i],
+            is_in_half: is_in(held.rows[i], 0),
+        };
+        let cells: Vec<Cell> = predicted.chunks_exact(2).enumerate().map(cell).collect();
+        Calibration::Conformal { shape: Shape::best(&cells, &frequent, &plain), least }
     }
 
     /// The share of held-out cells in the interval, those in each half of the rows with the calibration of the other half;
@@ -345,10 +332,8 @@ impl Calibration {
     /// # Panics
     /// For probabilities.
     pub fn quantiles(&self, prediction: &[f32], factor: f32) -> [f32; QUANTILE_LEVELS.len()] {
-        let Calibration::Conformal { quantiles, least } = self else { unreachable!("probabilities have none") };
-        let spread = prediction[1].max(*least) * factor;
-        // Bounds are rounded outwards: one that is a value of the column must not lie beside it by a rounding error.
-        std::array::from_fn(|k| prediction[0] + spread * quantiles[k] + outwards(k))
+        let Calibration::Conformal { shape, least } = self else { unreachable!("probabilities have none") };
+        shape.quantiles(prediction[0], prediction[1].max(*least) * factor)
     }
 
     /// The calibrated probabilities of classes.
@@ -363,11 +348,8 @@ impl Calibration {
     /// Whether what came from a file fits the column.
     pub fn is_sound(&self, response: &Response) -> bool {
         match self {
-            Calibration::Conformal { quantiles, least } => {
-                *response == Response::Number
-                    && quantiles.len() == QUANTILE_LEVELS.len()
-                    && quantiles.windows(2).all(|w| w[0] <= w[1])
-                    && least.is_finite()
+            Calibration::Conformal { shape, least } => {
+                *response == Response::Number && shape.is_sound() && least.is_finite()
             }
             Calibration::Shrinkage { share, prior } => {
                 *response != Response::Number
@@ -376,15 +358,6 @@ impl Calibration {
                     && prior.iter().all(|p| p.is_finite())
             }
         }
-    }
-}
-
-/// What is added to a quantile so that it is not moved inwards by rounding.
-fn outwards(quantile: usize) -> f32 {
-    match quantile.cmp(&(QUANTILE_LEVELS.len() / 2)) {
-        Ordering::Less => -ROUNDING,
-        Ordering::Equal => 0.0,
-        Ordering::Greater => ROUNDING,
     }
 }
 
@@ -474,11 +447,8 @@ mod tests {
         // The truth lies up to one spread away on both sides, evenly.
         let truth: Vec<f32> = (0..=100).map(|i| 0.5 + 0.2 * (i as f32 - 50.0) / 50.0).collect();
         let predicted = [0.5, 0.2].repeat(truth.len());
-        let Calibration::Conformal { quantiles, .. } =
-            Calibration::of(held(&Response::Number, &predicted, &truth), &[0.5, 0.3], &Pooled::default())
-        else {
-            panic!()
-        };
+        let calibration = Calibration::of(held(&Response::Number, &predicted, &truth), &[0.5, 0.3], &Pooled::default());
+        let quantiles = calibration.quantiles(&[0.0, 1.0], 1.0);
         let at = |level: f64| quantiles[QUANTILE_LEVELS.iter().position(|l| *l == level).unwrap()];
         assert!(at(0.5) == 0.0 && (at(0.9) - 0.8).abs() < 0.05 && (at(0.05) + 0.9).abs() < 0.05, "{quantiles:?}");
     }

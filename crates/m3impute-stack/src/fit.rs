@@ -1,7 +1,6 @@
 //! Fitting, from a table to a model: row members on each fold, layers of column members on completed folds, then selection
 //! and calibration on out-of-fold predictions.
 
-use crate::balance::Moments;
 use crate::budget::Budget;
 use crate::calibrate::{Calibration, HeldOut, Pooled, ShownScale};
 use crate::columns::Columns;
@@ -13,6 +12,7 @@ use crate::model::{
     BASELINE, ByPurpose, Candidate, ColumnModel, Ensemble, Purpose, StackModel, Validation, candidates,
 };
 use crate::predictions::{OutOfFold, gain_in_errors, is_right, loss, mean_and_error, set_spreads};
+use crate::regressions::Regressions;
 use crate::select::{Selection, select};
 use crate::spread::spread_weights;
 use m3impute_core::{HeldOutCell, Pattern, Result, Run};
@@ -63,6 +63,8 @@ struct Calibrated {
     ensembles: Vec<Ensemble>,
     validations: Vec<Validation>,
     scale: ShownScale,
+    /// By how many standard errors they are better than regressions, where there are some.
+    gains: Vec<f64>,
 }
 
 /// The out-of-fold predictions of each column, `[m]`.
@@ -98,6 +100,8 @@ struct Fitting<'a> {
     rows: Vec<FittedRows>,
     /// The out-of-fold predictions of each column, `[m]`.
     cells: HeldOutCells,
+    /// The regressions that columns may be drawn from.
+    regressions: Regressions,
     notes: Vec<String>,
 }
 
@@ -129,8 +133,8 @@ pub fn fit(
     };
     let of_columns = |folds: &[Fold]| (0..grid.m).map(|f| of_column(folds, f)).collect();
     let cells = HeldOutCells { as_missing: of_columns(&tried), partly_shown: of_columns(&partly_shown) };
-    let (rows, notes) = (Vec::new(), Vec::new());
-    let mut fitting = Fitting { grid, members, context, folds, tried, partly_shown, rows, cells, notes };
+    let (rows, regressions, notes) = (Vec::new(), Regressions::default(), Vec::new());
+    let mut fitting = Fitting { grid, members, context, folds, tried, partly_shown, rows, cells, regressions, notes };
     for member in 0..fitting.members.rows.len() {
         run.check()?;
         let fitted = if is_trainable || member == BASELINE { fitting.fit_row_member(member)? } else { None };
@@ -364,6 +368,9 @@ impl Fitting<'_> {
             }
             layers.push(layer);
         }
+        if !run.is_down_to(reserve) {
+            self.regressions = Regressions::fit(&all, &self.context.columns.responses, run);
+        }
         Ok(layers)
     }
 
@@ -471,7 +478,7 @@ impl Fitting<'_> {
 
     /// Selects and calibrates the ensembles of each column.
     fn column_models(
-        &self,
+        &mut self,
         initial: &[usize],
         layers: &[Layer],
         all: &[Candidate],
@@ -481,12 +488,14 @@ impl Fitting<'_> {
         let next = self.calibrated(Purpose::DrawNext, layers, all);
         let scale = ByPurpose { fill: fill.scale, first: first.scale, next: next.scale };
         let draws = first.ensembles.into_iter().zip(next.ensembles);
-        let of_columns = fill.ensembles.into_iter().zip(draws).zip(fill.validations).zip(initial);
-        let model = |(f, (((fill, (first, next)), validation), &initial)): (usize, _)| {
+        let regressions = std::mem::take(&mut self.regressions).chosen(&first.gains, &next.gains);
+        let drawn_from = regressions.into_iter().chain(std::iter::repeat_with(|| None));
+        let of_columns = fill.ensembles.into_iter().zip(draws).zip(fill.validations).zip(initial).zip(drawn_from);
+        let model = |(f, ((((fill, (first, next)), validation), &initial), drawn_from)): (usize, _)| {
             // A column that is rarely missing with others is always drawn as the first.
             let is_proven = self.cells.partly_shown[f].truth.len() >= MIN_NEXT_CELLS;
             let ensemble = ByPurpose { fill, next: if is_proven { next } else { Ensemble::clone(&first) }, first };
-            ColumnModel { initial, ensemble, validation }
+            ColumnModel { initial, ensemble, drawn_from, validation }
         };
         (of_columns.enumerate().map(model).collect(), scale)
     }
@@ -510,16 +519,17 @@ impl Fitting<'_> {
         let held: Vec<HeldOut> =
             of_columns.map(|((response, cells), s)| cells.held_out(response, &s.predicted)).collect();
         let pooled = Pooled::of(&held);
-        let (mut ensembles, mut validations) = (Vec::new(), Vec::new());
+        let (mut ensembles, mut validations, mut gains) = (Vec::new(), Vec::new(), Vec::new());
         for (f, ((selection, spread_weights), held)) in selections.iter().zip(spreads).zip(held).enumerate() {
             let prior = crate::members::marginal_of(self.grid, f, held.response);
             let (weights, aggregation) = (selection.weights.clone(), selection.aggregation);
             let calibration = match purpose {
                 Purpose::Fill => Calibration::of(held, &prior, &pooled),
                 Purpose::DrawFirst | Purpose::DrawNext => {
-                    Calibration::for_draws(held, &prior, Moments::of(&self.grid.values(f)), &pooled)
+                    Calibration::for_draws(held, &prior, &self.grid.values(f), &pooled)
                 }
             };
+            gains.extend(self.regressions.gain_of_ensemble(purpose, f, held));
             ensembles.push(Ensemble { weights, spread_weights, aggregation, calibration });
             let candidates = (0..all.len()).map(|c| cells[f].error(held.response, c)).collect();
             let is_level = !held.response.is_number();
@@ -530,7 +540,7 @@ impl Fitting<'_> {
                 ..self.validation(f, held)
             });
         }
-        Calibrated { ensembles, validations, scale: pooled.scale }
+        Calibrated { ensembles, validations, scale: pooled.scale, gains }
     }
 
     /// What held-out cells of a column say about the predictions of its ensemble.

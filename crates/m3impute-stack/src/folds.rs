@@ -7,7 +7,7 @@ use m3impute_gnn::network::{Grid, select_rows};
 use rand_chacha::rand_core::Rng;
 
 /// The share of observed cells that each fold holds out.
-const HELD_OUT: f64 = 0.1;
+const HELD_OUT: f64 = 0.15;
 /// How many times each row is looked at with another part of its held-out cells shown again.
 const TIMES_SHOWN_AGAIN: usize = 3;
 

@@ -20,8 +20,10 @@ mod members;
 mod model;
 mod predict;
 mod predictions;
+mod regressions;
 mod scores;
 mod select;
+mod shape;
 mod spread;
 
 pub use m3::{M3, M3Params};

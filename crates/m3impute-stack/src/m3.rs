@@ -260,16 +260,17 @@ impl MatrixModel for StackModel {
 
     fn predict(&self, rows: &mut Encoded, want: Want, run: &Run) -> Result<Option<Vec<Distributions>>> {
         let (m, n) = (rows.width(), rows.rows);
-        let purpose = match want {
-            Want::Point | Want::Distribution => Purpose::Fill,
-            Want::FirstDraw => Purpose::DrawFirst,
-            Want::NextDraw => Purpose::DrawNext,
+        let (purpose, draw) = match want {
+            Want::Point | Want::Distribution => (Purpose::Fill, None),
+            Want::FirstDraw(number) => (Purpose::DrawFirst, Some(number)),
+            Want::NextDraw(number) => (Purpose::DrawNext, Some(number)),
         };
         let mut distributions = (want != Want::Point).then(|| self.no_distributions());
         for from in (0..n).step_by(ROWS) {
             run.check()?;
             let grid = self.columns.grid(rows, from..(from + ROWS).min(n));
-            for (f, predicted) in StackModel::predict(self, &grid, purpose, run)?.iter().enumerate() {
+            let of_columns = self.predict_for(&grid, purpose, draw, run)?;
+            for (f, predicted) in of_columns.iter().enumerate() {
                 let response = &self.columns.responses[f];
                 let missing = grid.rows_where(f, |at| !grid.observed[at]);
                 for (i, prediction) in missing.into_iter().zip(predicted.chunks_exact(response.width())) {
@@ -279,8 +280,14 @@ impl MatrixModel for StackModel {
                         _ => f64::from(point),
                     };
                     if let Some(to) = &mut distributions {
-                        let factor = self.scale.of(purpose).at(grid.shown(i as usize));
-                        add_distribution(&self.ensemble(f, purpose).calibration, prediction, factor, &mut to[f]);
+                        let (calibration, factor) = match self.drawn_from(&grid, f, i, draw) {
+                            Some(regression) => (regression.calibration(), 1.0),
+                            None => (
+                                &self.ensemble(f, purpose).calibration,
+                                self.scale.of(purpose).at(grid.shown(i as usize)),
+                            ),
+                        };
+                        add_distribution(calibration, prediction, factor, &mut to[f]);
                     }
                 }
             }
@@ -290,6 +297,10 @@ impl MatrixModel for StackModel {
 
     fn reasons(&self, rows: &Encoded, cells: &[(usize, usize)], run: &Run) -> Result<Vec<Reasons>> {
         StackModel::reasons(self, rows, cells, run)
+    }
+
+    fn gibbs_sweeps(&self) -> usize {
+        self.sweeps()
     }
 
     fn kept_rows(&self) -> Vec<KeptNumbers> {

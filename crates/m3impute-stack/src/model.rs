@@ -6,7 +6,9 @@ use crate::donors::Donors;
 use crate::layers::{Layer, LayerState};
 use crate::members::{FittedRowMember, MEMBERS, Members, RowMember, Section};
 use crate::predictions::Aggregation;
+use crate::regressions::{DrawnFrom, sweeps};
 use m3impute_core::{Error, HeldOutCell, ModelFile, Pattern, Result, Tensor};
+use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -118,6 +120,9 @@ pub struct ColumnModel {
     pub initial: usize,
     /// Its ensembles.
     pub ensemble: ByPurpose<Ensemble>,
+    /// The regression that it is drawn from where nothing else is missing in the row, instead of an ensemble.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn_from: Option<DrawnFrom>,
     /// Out-of-fold errors.
     pub validation: Validation,
 }
@@ -169,6 +174,11 @@ impl StackModel {
             Candidate::Row { member, .. } => self.members.rows[member].name(),
             Candidate::Column { member, .. } => self.members.columns[member].name(),
         }
+    }
+
+    /// How often the missing cells of a row are drawn once more after the first time.
+    pub fn sweeps(&self) -> usize {
+        sweeps(self.models.iter().map(|model| &model.drawn_from))
     }
 
     /// The ensemble of a column.
@@ -258,14 +268,18 @@ impl StackModel {
             }
             _ => false,
         };
-        let is_sound = |ensemble: &Ensemble, response| {
+        let is_sound = |ensemble: &Ensemble, response: &Response| {
             let are_weights = |w: &[f32]| w.len() == candidates.len() && w.iter().all(|w| w.is_finite());
             are_weights(&ensemble.weights)
                 && are_weights(&ensemble.spread_weights)
                 && ensemble.calibration.is_sound(response)
         };
-        let fits = |(model, response): (&ColumnModel, _)| {
+        let fits = |(model, response): (&ColumnModel, &Response)| {
             model.ensemble.all().into_iter().all(|e| is_sound(e, response))
+                && model
+                    .drawn_from
+                    .as_ref()
+                    .is_none_or(|d| *response == Response::Number && d.is_sound(self.models.len()))
                 && model.validation.candidates.len() <= candidates.len()
                 && is_initial(model.initial)
         };

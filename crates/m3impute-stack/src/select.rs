@@ -111,7 +111,7 @@ pub fn select(
 
 /// Whether gains over the baseline, in standard errors, are significant: among many columns some gain a little by
 /// chance even where columns are independent. Tests the largest gain, and the sum of all.
-fn is_anything_learnt(gains: &[f64]) -> bool {
+pub fn is_anything_learnt(gains: &[f64]) -> bool {
     let count = gains.len() as f64;
     let together = gains.iter().sum::<f64>() / count.max(1.0).sqrt();
     // At a level of 5 % each, the largest by the bound exp(-z^2 / 2) / 2 on the upper tail.
