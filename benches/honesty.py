@@ -4,6 +4,8 @@
     cargo build --release
     python3 benches/honesty.py run --rows ROWS.csv --tables housing,concrete --masks mcar30,block30,dropout30 --seeds 0,1,2
     python3 benches/honesty.py summary --rows ROWS.csv
+    python3 benches/honesty.py tables --rows ROWS.csv
+    python3 benches/honesty.py compare --rows ROWS.csv --before EARLIER.csv
 
 `m3impute fit` learns from a table with hidden cells and reports errors on cells that it held out; `transform` fills the
 hidden cells, with 90 % intervals; both are compared with the truth. A run can be stopped and started again: rows that
@@ -27,7 +29,7 @@ import csv, json, random, subprocess, tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import mean
+from statistics import geometric_mean, mean
 
 import tables
 
@@ -143,17 +145,66 @@ def summary(a):
         print(f"| {flags} | {label} | {commit} | {len(of_tables)} | {len(rows)} |", " | ".join(cells), f"| {unscored} |")
 
 
+def by_table(path, figure):
+    """The mean of a figure over seeds, by table and mask."""
+    found = defaultdict(list)
+    for row in tables.read_results(path):
+        if row[figure]:
+            found[row["table"], row["mask"]].append(float(row[figure]))
+    return {key: mean(values) for key, values in found.items()}
+
+
+def per_table(a):
+    """A row a table: ratio and coverage under each mask."""
+    ratios, coverages, few = (by_table(a.rows, figure) for figure in ("ratio", "coverage", "few"))
+    masks = [mask for mask in a.masks.split(",") if any(key[1] == mask for key in ratios)]
+    print("| table |", " | ".join(f"{mask}: ratio, coverage" for mask in masks), "|")
+    print("| --- " * (len(masks) + 1) + "|")
+    for table in a.tables.split(","):
+        # Columns of few values stand for a table that has no others.
+        cover = lambda key: coverages.get(key, few.get(key))
+        cells = [f"{ratios[table, mask]:.2f}, {cover((table, mask)):.2f}" if (table, mask) in ratios else "" for mask in masks]
+        print(f"| {table} |", " | ".join(cells), "|")
+
+
+def compare(a):
+    """Errors and interval scores beside those of earlier rows, on the tables, masks and seeds that both have."""
+    keys = lambda path: {(row["table"], row["mask"], row["seed"]): row for row in tables.read_results(path)}
+    new, old = keys(a.rows), keys(a.before)
+    both = [key for key in new if key in old]
+    names = [table for table in a.tables.split(",") if any(key[0] == table for key in both)]
+    masks = [mask for mask in a.masks.split(",") if any(key[1] == mask for key in both)]
+    print("| table |", " | ".join(f"{mask}: MAE x10, interval score" for mask in masks), "|")
+    print("| --- " * (len(masks) + 1) + "|")
+    ratios = defaultdict(list)
+    for table in names:
+        cells = []
+        for mask in masks:
+            these = [key for key in both if key[:2] == (table, mask)]
+            if not these:
+                cells.append("")
+                continue
+            of = lambda rows, figure: mean(float(rows[key][figure]) for key in these)
+            for figure in ("mae10", "score"):
+                ratios[mask, figure].append(of(new, figure) / of(old, figure))
+            cells.append(", ".join(f"{of(old, figure):.3f} to {of(new, figure):.3f}" for figure in ("mae10", "score")))
+        print(f"| {table} |", " | ".join(cells), "|")
+    change = lambda mask, figure: f"{100 * (geometric_mean(ratios[mask, figure]) - 1):+.1f} %"
+    print("| mean change |", " | ".join(", ".join(change(mask, f) for f in ("mae10", "score")) for mask in masks), "|")
+
+
 def main():
     p = tables.arguments(__doc__, ",".join(tables.ALL), "fit")
     p.set_defaults(flags="--preset fast")
-    p.add_argument("what", choices=["run", "summary"])
+    p.add_argument("what", choices=["run", "summary", "tables", "compare"])
     p.add_argument("--masks", default="mcar30,mar30,block30,dropout30,mnar30", help="comma-separated masks")
     p.add_argument("--hide", choices=["mask", "further"], default="mask", help="which cells are scored")
     p.add_argument("--seeds", default="0", help="comma-separated seeds")
     p.add_argument("--rows", type=Path, required=True, help="file of the rows")
+    p.add_argument("--before", type=Path, help="file of earlier rows to compare with")
     p.add_argument("--workers", type=int, default=2, help="runs at a time; with several, each has one thread")
     a = p.parse_args()
-    (run if a.what == "run" else summary)(a)
+    {"run": run, "summary": summary, "tables": per_table, "compare": compare}[a.what](a)
 
 
 if __name__ == "__main__":

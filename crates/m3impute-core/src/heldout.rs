@@ -335,9 +335,10 @@ impl<T: Copy + Into<f64>> Drawing<'_, T> {
 mod tests {
     use super::*;
     use crate::encode::{Feature, Meaning};
+    use crate::hash::row_hash;
     use rand_chacha::rand_core::SeedableRng;
 
-    static ZEROS: [f64; 24_000] = [0.0; 24_000];
+    static ZEROS: [f64; 80_000] = [0.0; 80_000];
 
     fn constant<'a>(observed: &'a [bool], is_level: &'a [bool]) -> Matrix<'a, f64> {
         Matrix { x: &ZEROS[..observed.len()], observed, is_level }
@@ -397,6 +398,24 @@ mod tests {
             }
             let emptiest = lost.iter().filter(|&&i| fold[i * m + 2]).count() as f64 / lost.len() as f64;
             assert!((emptiest - 1.0 / 3.0).abs() < 0.12, "{emptiest}");
+        }
+    }
+
+    /// Of forty rows of many columns, none may show all that another one shows.
+    #[test]
+    fn rows_of_many_columns_lose_cells_only_where_the_others_are_shown() {
+        let (n, m) = (4000, 20);
+        let observed: Vec<bool> = (0..n * m).map(|at| row_hash(7, [(0, at as u64)]) % 10 > 2).collect();
+        let shown =
+            |cells: &dyn Fn(usize) -> bool, i: usize| (i * m..(i + 1) * m).filter(|&at| cells(at)).count() as f64;
+        let missing: Vec<usize> = (0..n * m).filter(|&at| !observed[at]).map(|at| at / m).collect();
+        let around_missing = missing.iter().map(|&i| shown(&|at| observed[at], i)).sum::<f64>() / missing.len() as f64;
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        for fold in folds(constant(&observed, &[false; 20]), 2, 0.1, &mut rng) {
+            let held: Vec<usize> = (0..n * m).filter(|&at| fold[at]).map(|at| at / m).collect();
+            let around =
+                held.iter().map(|&i| shown(&|at| observed[at] && !fold[at], i)).sum::<f64>() / held.len() as f64;
+            assert!((around - around_missing).abs() < 0.5, "{around} {around_missing}");
         }
     }
 

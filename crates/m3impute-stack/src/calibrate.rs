@@ -4,7 +4,7 @@
 use crate::balance::balancing_weights;
 use crate::predictions::log_loss;
 use crate::select::is_in;
-use crate::shape::{Cell, Shape, frequent_values, own_share, weighted_quantiles};
+use crate::shape::{Cell, Shape, frequent_values, mean_square, own_share, weighted_quantiles};
 use m3impute_core::distributions::{QUANTILE_LEVELS, around_median};
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -255,10 +255,11 @@ impl Calibration {
     pub fn of_regression(cells: &[Cell], frequent: &[f32]) -> Calibration {
         let residuals: Vec<f32> = cells.iter().map(Cell::residual).collect();
         let weights: Vec<f64> = cells.iter().map(|cell| cell.weight).collect();
-        Calibration::Conformal {
-            shape: Shape::best(cells, frequent, &weighted_quantiles(&residuals, &weights)),
-            least: 1.0,
-        }
+        let plain = weighted_quantiles(&residuals, &weights);
+        // What the last quantiles leave out of the tails.
+        let variance: f64 = residuals.iter().zip(&weights).map(|(r, w)| w * f64::from(*r).powi(2)).sum();
+        let least = (variance / mean_square(&plain).max(f64::MIN_POSITIVE)).sqrt().clamp(1.0, 1.1) as f32;
+        Calibration::Conformal { shape: Shape::best(cells, frequent, &plain), least }
     }
 
     /// The same for distributions that draws are taken from: numbers have the plain quantiles of the residuals, which an

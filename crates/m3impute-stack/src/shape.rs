@@ -223,6 +223,15 @@ fn quantile_loss(quantiles: &Quantiles, truth: f32) -> f64 {
     quantiles.iter().zip(QUANTILE_LEVELS).map(loss).sum()
 }
 
+/// The mean square of the distribution with these quantiles, which is even between two of them and ends with the last ones.
+pub fn mean_square(quantiles: &[f32]) -> f64 {
+    let square = |a: f32, b: f32| f64::from((a * a + a * b + b * b) / 3.0);
+    let levels = QUANTILE_LEVELS.windows(2).zip(quantiles.windows(2));
+    let between: f64 = levels.map(|(level, q)| (level[1] - level[0]) * square(q[0], q[1])).sum();
+    let (first, last) = (quantiles[0], quantiles[quantiles.len() - 1]);
+    between + QUANTILE_LEVELS[0] * (square(first, first) + square(last, last))
+}
+
 /// How much so many held-out cells of a column count against those of all columns.
 pub fn own_share(cells: usize) -> f32 {
     cells as f32 / (cells as f32 + SHRINKAGE_CELLS)
@@ -304,6 +313,12 @@ mod tests {
         assert!((width(0.9) / width(0.3) - 3.0).abs() < 0.8, "{} {}", width(0.3), width(0.9));
         // With few cells the shape is one for all points.
         assert_eq!(Shape::best(&cells[..60], &[], &plain).around.len(), 1);
+    }
+
+    #[test]
+    fn the_mean_square_of_an_even_distribution_is_a_third() {
+        let even = QUANTILE_LEVELS.map(|level| 2.0 * level as f32 - 1.0);
+        assert!((mean_square(&even) - 1.0 / 3.0).abs() < 1e-3);
     }
 
     #[test]
