@@ -18,8 +18,6 @@ const MOST_PRODUCTS: usize = 20;
 const FAR: f64 = 4.0;
 /// The least penalty, in shares of the number of rows: predictors may depend on each other exactly.
 const PENALTY: f64 = 1e-4;
-/// The least squared ratio of a product's coefficient to its standard error: one in a hundred has it by chance.
-const SURE: f64 = 6.6;
 /// So many rows for each coefficient, at least.
 const ROWS_EACH: usize = 5;
 
@@ -169,8 +167,9 @@ fn chosen_products(
     go_on: GoOn<'_>,
 ) -> Option<Vec<Product>> {
     let p = 1 + predictors.len();
-    // No squares: two columns that are drawn in turn, each from the square of the other, would drive each other away.
-    let all: Vec<Product> = (0..p - 1).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+    // The square of a flag is the flag.
+    let is_product = |&(a, b): &Product| a != b || !predictors[a].is_level;
+    let all: Vec<Product> = (0..p - 1).flat_map(|a| (0..=a).map(move |b| (a, b))).filter(is_product).collect();
     if all.len() <= room {
         return Some(all);
     }
@@ -189,7 +188,7 @@ fn chosen_products(
     Some(ranked.into_iter().take(room).map(|(_, pair)| pair).collect())
 }
 
-/// Those of the products that are surely there, and their penalties: each is shrunk by its own evidence (the
+/// Those of the products that explain more than chance would, and their penalties: each is shrunk by its own evidence (the
 /// positive-part estimator of James and Stein), one that is surely there hardly at all. None where it was told to stop.
 fn penalised_products(
     products: Vec<Product>,
@@ -206,8 +205,8 @@ fn penalised_products(
     let root = root_of_inverse(&lower, w);
     let kept = products.into_iter().zip(p..).filter_map(|(pair, j)| {
         let spread: f64 = root[j * w..(j + 1) * w].iter().map(|r| r * r).sum();
-        let evidence = weights[j].powi(2) / (noise * spread);
-        (evidence > SURE).then(|| (pair, 1.0 / (spread * (evidence - 1.0))))
+        let excess = weights[j].powi(2) / (noise * spread) - 1.0;
+        (excess > 0.0).then(|| (pair, 1.0 / (spread * excess)))
     });
     Some(kept.unzip())
 }
