@@ -6,11 +6,8 @@ use m3impute_core::{RandomStream, Run, sample_rows};
 use m3impute_gnn::network::{Grid, select_rows};
 use rand_chacha::rand_core::Rng;
 
-/// The share of observed cells that each fold holds out. Tables of many rows have enough held-out cells with less, and then
-/// the rows that lose cells can be chosen with more care.
-const HELD_OUT: f64 = 0.15;
-const HELD_OUT_OF_MANY: f64 = 0.1;
-const MANY_ROWS: usize = 3000;
+/// The share of observed cells that each fold holds out.
+const HELD_OUT: f64 = 0.1;
 /// How many times each row is looked at with another part of its held-out cells shown again.
 const TIMES_SHOWN_AGAIN: usize = 3;
 
@@ -80,12 +77,11 @@ impl Fold {
     }
 }
 
-/// Folds of a table, each with a share of its observed cells held out.
+/// Folds of a table, each with [`HELD_OUT`] of its observed cells held out.
 pub fn folds(grid: &Grid, columns: &Columns, count: usize, run: &Run) -> Vec<Fold> {
     let is_level: Vec<bool> = columns.frequent_levels().iter().map(|&levels| levels > 0).collect();
     let matrix = Matrix { x: &grid.x, observed: &grid.observed, is_level: &is_level };
-    let share = if grid.n > MANY_ROWS { HELD_OUT_OF_MANY } else { HELD_OUT };
-    let held = heldout::folds(matrix, count, share, &mut run.rng("held out", 0));
+    let held = heldout::folds(matrix, count, HELD_OUT, &mut run.rng("held out", 0));
     let without = |held: Vec<bool>| {
         let observed = grid.observed.iter().zip(&held).map(|(o, h)| *o && !h).collect();
         Fold { held, ..Fold::all(Grid { observed, ..grid.clone() }) }
