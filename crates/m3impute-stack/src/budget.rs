@@ -5,8 +5,13 @@ use m3impute_gnn::network::{Shape, Training};
 
 /// A table with fewer observed cells is a typed example: it takes about a second.
 const TINY: usize = 200;
-/// A table with fewer observed cells is small.
-const SMALL: usize = 4200;
+/// With so many observed cells a column in all folds together, a tenth of which is held out, ensembles and intervals rest on
+/// enough of them.
+const FOLDED_CELLS: usize = 1600;
+/// In tables with fewer observed cells, there are more folds than the preset says until that is so: each is cheap there.
+const SMALL: usize = 12_000;
+/// So many times what the preset says, at most.
+const MOST_FOLDS: usize = 4;
 /// Cells of a batch, observed or not.
 const BATCH_CELLS: usize = 32 * 1024;
 /// Floating-point operations that training may take, for each network and squared width.
@@ -71,8 +76,12 @@ impl Budget {
         let roomy = (2.0 * (cells as f64).sqrt()) as usize;
         let width = params.width.min(roomy.next_multiple_of(8).max(16));
         let batch = params.batch.min((BATCH_CELLS / m).max(16));
-        // Networks of a small table are cheap and vary much: averaging more of them reduces the variance.
-        let folds = if cells < TINY { params.folds.min(2) } else { params.folds * (SMALL / cells).clamp(1, 4) };
+        let folds = if cells < TINY {
+            params.folds.min(2)
+        } else {
+            let enough = (FOLDED_CELLS * m).div_ceil(cells);
+            enough.min(params.folds * SMALL / cells).clamp(params.folds, MOST_FOLDS * params.folds)
+        };
         let shape = Shape { width, layers: params.layers, pairwise: params.pairwise };
         // Arithmetic in proportion to the parameters: the presets differ in width and number of networks.
         let budget = FLOPS * (params.width * params.width * params.folds) as f64;
