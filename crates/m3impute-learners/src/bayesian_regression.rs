@@ -7,7 +7,7 @@
 //!
 //! Notation: `n` rows, `p` linear terms (one and the predictors), `w` coefficients: of these, then of the products.
 
-use crate::linalg::{GoOn, cholesky, cross, dot, gram, solve_cholesky};
+use crate::linalg::{ALWAYS, GoOn, cholesky, cross, dot, gram, solve_cholesky};
 use m3impute_core::normal;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -38,10 +38,10 @@ struct Predictor {
 
 impl Predictor {
     /// None where the column is constant.
-    fn of(column: usize, is_level: bool, x: &[f32], m: usize, rows: &[u32]) -> Option<Predictor> {
+    fn of(column: usize, is_level: bool, x: &[f32], m: usize) -> Option<Predictor> {
         let plain = Predictor { column, is_level, centre: 0.0, factor: 1.0 };
-        let values = || rows.iter().map(|&i| f64::from(plain.value(&x[i as usize * m..])));
-        let n = rows.len().max(1) as f64;
+        let values = || x.chunks_exact(m).map(|row| f64::from(plain.value(row)));
+        let n = (x.len() / m).max(1) as f64;
         let centre = values().sum::<f64>() / n;
         let deviation = (values().map(|v| (v - centre).powi(2)).sum::<f64>() / n).sqrt();
         (deviation > 1e-6).then_some(Predictor { centre: centre as f32, factor: (1.0 / deviation) as f32, ..plain })
@@ -57,16 +57,55 @@ impl Predictor {
     }
 }
 
+/// What a regression explains a column by: predictors, and products of two of them with the penalty of each.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    predictors: Vec<Predictor>,
+    products: Vec<Product>,
+    penalties: Vec<f64>,
+    /// By how much the products increase the logarithm of the likelihood.
+    pub gain: f64,
+}
+
+impl Terms {
+    /// Those of column `feature` of a completed table `x`, `[n, m]`, of which `is_level` says what is a category, given the
+    /// columns `from`: the products that explain more than chance would. None where there are too few rows, or it was told
+    /// to stop.
+    pub fn choose(x: &[f32], is_level: &[bool], feature: usize, from: &[usize], go_on: GoOn<'_>) -> Option<Terms> {
+        let m = is_level.len();
+        let n = x.len() / m;
+        let predictors: Vec<Predictor> = from.iter().filter_map(|&c| Predictor::of(c, is_level[c], x, m)).collect();
+        let p = 1 + predictors.len();
+        if n < ROWS_EACH * p {
+            return None;
+        }
+        let linear: Vec<f64> = x.chunks_exact(m).flat_map(|row| linear_terms(&predictors, row)).collect(); // [n, p]
+        let y: Vec<f64> = x.chunks_exact(m).map(|row| f64::from(row[feature])).collect();
+        let room = (n / ROWS_EACH - p).min(MOST_PRODUCTS);
+        let products = chosen_products(&predictors, &linear, &y, room, go_on)?;
+        let (products, penalties) = penalised_products(products, &linear, p, &y, go_on)?;
+        let squares = |terms: &[f64], penalties: &[f64]| {
+            let ridge = Ridge::fit(terms, p, penalties, &y, go_on)?;
+            let rest =
+                terms.chunks_exact(p + penalties.len()).zip(&y).map(|(z, y)| (y - dot(z, &ridge.weights)).powi(2));
+            Some(rest.sum::<f64>().max(f64::MIN_POSITIVE))
+        };
+        let without = squares(&linear, &[])?;
+        let with = if products.is_empty() { without } else { squares(&terms_of(&linear, p, &products), &penalties)? };
+        Some(Terms { gain: n as f64 / 2.0 * (without / with).ln(), predictors, products, penalties })
+    }
+}
+
 /// The posterior distribution of the coefficients of a regression.
 ///
 /// ```
-/// use m3impute_learners::bayesian_regression::BayesianRegression;
+/// use m3impute_learners::bayesian_regression::{BayesianRegression, Terms};
 /// use m3impute_learners::linalg::ALWAYS;
 /// // The third column is the sum of the others and half of their product.
 /// let value = |i: usize| [(i % 7) as f32, (i % 5) as f32];
 /// let x: Vec<f32> = (0..70).flat_map(|i| { let [a, b] = value(i); [a, b, a + b + a * b / 2.0] }).collect();
-/// let rows: Vec<u32> = (0..70).collect();
-/// let (regression, _) = BayesianRegression::fit(&x, &[false; 3], 2, &rows, &rows, ALWAYS).expect("enough rows");
+/// let terms = Terms::choose(&x, &[false; 3], 2, &[0, 1], ALWAYS).expect("enough rows");
+/// let regression = BayesianRegression::fit(&terms, &x, 3, 2, ALWAYS).expect("a solution");
 /// assert!((regression.predict(regression.mean(), &[3.0, 2.0, 0.0]) - 8.0).abs() < 0.01);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,46 +116,45 @@ pub struct BayesianRegression {
     mean: Vec<f64>,
     /// A square root of their posterior covariance, `[w, w]`.
     root: Vec<f64>,
-    /// The standard deviation of the residuals.
-    deviation: f64,
 }
 
 impl BayesianRegression {
-    /// From some rows of a completed table `x`, `[.., m]`, of which `is_level` says what is a category: the regression of
-    /// column `feature` on the others. Its residuals are those of `measured`, rows in which nothing had to be completed.
-    /// None where there are too few rows, or it was told to stop.
-    pub fn fit(
-        x: &[f32],
-        is_level: &[bool],
-        feature: usize,
-        rows: &[u32],
-        measured: &[u32],
-        go_on: GoOn<'_>,
-    ) -> Option<(BayesianRegression, Vec<f32>)> {
-        let (m, n) = (is_level.len(), rows.len());
-        let predictor = |column: usize| Predictor::of(column, is_level[column], x, m, rows);
-        let predictors: Vec<Predictor> = (0..m).filter(|&c| c != feature).filter_map(predictor).collect();
-        let p = 1 + predictors.len();
-        if n < ROWS_EACH * p {
-            return None;
-        }
-        let row = |&i: &u32| &x[i as usize * m..(i as usize + 1) * m];
-        let linear: Vec<f64> = rows.iter().flat_map(|i| linear_terms(&predictors, row(i))).collect(); // [n, p]
-        let y: Vec<f64> = rows.iter().map(|i| f64::from(row(i)[feature])).collect();
-        let room = (n / ROWS_EACH - p).min(MOST_PRODUCTS);
-        let products = chosen_products(&predictors, &linear, &y, room, go_on)?;
-        let (products, penalties) = penalised_products(products, &linear, p, &y, go_on)?;
+    /// From a completed table `x`, `[n, m]`: the regression of column `feature` on these terms. None where there is no
+    /// solution, or it was told to stop.
+    pub fn fit(terms: &Terms, x: &[f32], m: usize, feature: usize, go_on: GoOn<'_>) -> Option<BayesianRegression> {
+        let Terms { predictors, products, penalties, .. } = terms.clone();
+        let (n, p) = (x.len() / m, 1 + predictors.len());
         let w = p + products.len();
-        let Ridge { lower, weights: mean } = Ridge::fit(&terms_of(&linear, p, &products), p, &penalties, &y, go_on)?;
-        let root = root_of_inverse(&lower, w);
-        let mut regression = BayesianRegression { predictors, products, mean, root, deviation: 0.0 };
+        let rows = || x.chunks_exact(m);
+        let z: Vec<f64> = rows().flat_map(|row| with_products(&linear_terms(&predictors, row), &products)).collect(); // [n, w]
+        let y: Vec<f64> = rows().map(|row| f64::from(row[feature])).collect();
+        let Ridge { lower, weights: mean } = Ridge::fit(&z, p, &penalties, &y, go_on)?;
+        let squares: f64 = z.chunks_exact(w).zip(&y).map(|(z, y)| (y - dot(z, &mean)).powi(2)).sum();
         // As many residuals are explained as there are coefficients.
-        let inflation = (n as f64 / (n - w) as f64).sqrt();
-        let residual = |i: &u32| f64::from(row(i)[feature]) - regression.predict(&regression.mean, row(i));
-        let residuals: Vec<f32> = measured.iter().map(|i| (residual(i) * inflation) as f32).collect();
-        let squares: f64 = residuals.iter().map(|r| f64::from(*r).powi(2)).sum();
-        regression.deviation = (squares / residuals.len().max(1) as f64).sqrt();
-        regression.is_sound(m).then_some((regression, residuals))
+        let deviation = (squares / (n - w.min(n - 1)) as f64).sqrt();
+        let root = root_of_inverse(&lower, w).into_iter().map(|r| deviation * r).collect();
+        let regression = BayesianRegression { predictors, products, mean, root };
+        regression.is_sound(m).then_some(regression)
+    }
+
+    /// The regression whose coefficients are distributed as those of all these together, which have the same terms and were
+    /// fitted to one draw each of what is missing (Rubin, 1987). None where there is no such distribution.
+    pub fn pooled(all: &[BayesianRegression]) -> Option<BayesianRegression> {
+        let (first, count) = (all.first()?, all.len() as f64);
+        let w = first.mean.len();
+        let mean: Vec<f64> = (0..w).map(|a| all.iter().map(|of| of.mean[a]).sum::<f64>() / count).collect();
+        let mut covariance = vec![0.0; w * w];
+        for of in all {
+            let apart: Vec<f64> = of.mean.iter().zip(&mean).map(|(a, b)| a - b).collect();
+            for (a, b) in (0..w).flat_map(|a| (0..w).map(move |b| (a, b))) {
+                let within = dot(&of.root[a * w..(a + 1) * w], &of.root[b * w..(b + 1) * w]) / count;
+                let between = apart[a] * apart[b] / (count - 1.0).max(1.0) * (1.0 + 1.0 / count);
+                covariance[a * w + b] += within + between;
+            }
+        }
+        cholesky(&mut covariance, w, ALWAYS).then_some(())?;
+        (0..w).for_each(|a| covariance[a * w + a + 1..(a + 1) * w].fill(0.0));
+        Some(BayesianRegression { mean, root: covariance, ..first.clone() })
     }
 
     /// The posterior mean of the coefficients.
@@ -127,7 +165,7 @@ impl BayesianRegression {
     /// Coefficients drawn from their posterior distribution.
     pub fn drawn(&self, rng: &mut ChaCha8Rng) -> Vec<f64> {
         let w = self.mean.len();
-        let steps: Vec<f64> = (0..w).map(|_| self.deviation * normal(rng)).collect();
+        let steps: Vec<f64> = (0..w).map(|_| normal(rng)).collect();
         self.mean.iter().zip(self.root.chunks_exact(w)).map(|(mean, root)| mean + dot(root, &steps)).collect()
     }
 
@@ -144,7 +182,7 @@ impl BayesianRegression {
             && self.root.len() == w * w
             && self.predictors.iter().all(is_predictor)
             && self.products.iter().all(|&(a, b)| a < p && b < p)
-            && self.mean.iter().chain(&self.root).chain([&self.deviation]).all(|x| x.is_finite())
+            && self.mean.iter().chain(&self.root).all(|x| x.is_finite())
     }
 }
 
@@ -277,17 +315,19 @@ mod tests {
         (0..n).flat_map(row).collect()
     }
 
+    fn regression(x: &[f32], m: usize) -> Option<BayesianRegression> {
+        let from: Vec<usize> = (0..m - 1).collect();
+        let terms = Terms::choose(x, &vec![false; m], m - 1, &from, ALWAYS)?;
+        BayesianRegression::fit(&terms, x, m, m - 1, ALWAYS)
+    }
+
     #[test]
     fn coefficients_are_found_and_their_draws_vary_as_estimates_do() {
-        let rows: Vec<u32> = (0..300).collect();
         let slope = |of: &BayesianRegression, c: &[f64]| of.predict(c, &[1.0, 0.0, 0.0]) - of.predict(c, &[0.0; 3]);
         let mut estimates = Vec::new();
         let mut spread = 0.0;
         for seed in 0..40 {
-            let x = table(300, seed);
-            let (of, residuals) = BayesianRegression::fit(&x, &[false; 3], 2, &rows, &rows, ALWAYS).unwrap();
-            let variance = residuals.iter().map(|r| f64::from(*r).powi(2)).sum::<f64>() / 300.0;
-            assert!((0.18..0.33).contains(&variance), "{variance}");
+            let of = regression(&table(300, seed), 3).unwrap();
             estimates.push(slope(&of, of.mean()));
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let drawn: Vec<f64> = (0..100).map(|_| slope(&of, &of.drawn(&mut rng))).collect();
@@ -298,6 +338,24 @@ mod tests {
         assert!((spread / deviation(&estimates) - 1.0).abs() < 0.35, "{spread} {}", deviation(&estimates));
     }
 
+    #[test]
+    fn pooled_regressions_vary_as_each_and_between_them() {
+        let tables: Vec<Vec<f32>> = (0..8).map(|seed| table(100, seed)).collect();
+        let terms = Terms::choose(&tables[0], &[false; 3], 2, &[0, 1], ALWAYS).unwrap();
+        assert!(terms.gain > 5.0, "the product explains much: {}", terms.gain);
+        let fit = |x: &Vec<f32>| BayesianRegression::fit(&terms, x, 3, 2, ALWAYS).unwrap();
+        let all: Vec<BayesianRegression> = tables.iter().map(fit).collect();
+        let spread = |of: &BayesianRegression| {
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            deviation(&(0..400).map(|_| of.drawn(&mut rng)[1]).collect::<Vec<f64>>())
+        };
+        let within = all.iter().map(|of| spread(of).powi(2)).sum::<f64>() / 8.0;
+        let between = deviation(&all.iter().map(|of| of.mean()[1]).collect::<Vec<f64>>()).powi(2);
+        let expected = (within + 9.0 / 8.0 * between).sqrt();
+        assert!((spread(&BayesianRegression::pooled(&all).unwrap()) / expected - 1.0).abs() < 0.1);
+        assert!(BayesianRegression::pooled(&[]).is_none());
+    }
+
     fn deviation(of: &[f64]) -> f64 {
         let mean = of.iter().sum::<f64>() / of.len() as f64;
         (of.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (of.len() - 1) as f64).sqrt()
@@ -306,11 +364,9 @@ mod tests {
     #[test]
     fn too_few_rows_have_no_regression_and_repeated_columns_do_no_harm() {
         let x = table(300, 1);
-        let few: Vec<u32> = (0..14).collect();
-        assert!(BayesianRegression::fit(&x, &[false; 3], 2, &few, &few, ALWAYS).is_none());
+        assert!(regression(&x[..14 * 3], 3).is_none());
         let doubled: Vec<f32> = x.chunks_exact(3).flat_map(|r| [r[0], r[0], r[1], r[2]]).collect();
-        let rows: Vec<u32> = (0..300).collect();
-        let (of, _) = BayesianRegression::fit(&doubled, &[false; 4], 3, &rows, &rows, ALWAYS).unwrap();
+        let of = regression(&doubled, 4).unwrap();
         assert!((of.predict(of.mean(), &[1.0, 1.0, 0.0, 0.0]) - 1.5).abs() < 0.2);
     }
 }

@@ -4,7 +4,7 @@
 use crate::balance::balancing_weights;
 use crate::predictions::log_loss;
 use crate::select::is_in;
-use crate::shape::{Cell, Shape, frequent_values, mean_square, own_share, weighted_quantiles};
+use crate::shape::{Cell, Shape, frequent_values, own_share};
 use m3impute_core::distributions::{QUANTILE_LEVELS, around_median};
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ const UPPER: usize = QUANTILE_LEVELS.len() - 3;
 /// At most so many strata of rows by how many cells they show, each of at least so many held-out cells.
 const STRATA: usize = 5;
 const STRATUM: usize = 100;
+/// What a spread to draw with is at least, in shares of the mean residual: the best of these.
+const FLOORS: [f32; 3] = [0.0, 0.3, 1.0];
 
 /// How a prediction becomes a distribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -251,17 +253,6 @@ impl Calibration {
         Calibration::Conformal { shape: Shape::uniform(quantiles), least }
     }
 
-    /// For draws around the points of a regression whose spread is 1, from rows that it was fitted to.
-    pub fn of_regression(cells: &[Cell], frequent: &[f32]) -> Calibration {
-        let residuals: Vec<f32> = cells.iter().map(Cell::residual).collect();
-        let weights: Vec<f64> = cells.iter().map(|cell| cell.weight).collect();
-        let plain = weighted_quantiles(&residuals, &weights);
-        // What the last quantiles leave out of the tails.
-        let variance: f64 = residuals.iter().zip(&weights).map(|(r, w)| w * f64::from(*r).powi(2)).sum();
-        let least = (variance / mean_square(&plain).max(f64::MIN_POSITIVE)).sqrt().clamp(1.0, 1.1) as f32;
-        Calibration::Conformal { shape: Shape::best(cells, frequent, &plain), least }
-    }
-
     /// The same for distributions that draws are taken from: numbers have the plain quantiles of the residuals, which an
     /// interval widens, of held-out cells in the balance of all `observed` ones; probabilities are as sure as makes the
     /// held-out cells most likely.
@@ -276,22 +267,29 @@ impl Calibration {
             return Calibration::Shrinkage { share: best.unwrap_or(0.1), prior: prior.to_vec() };
         }
         let least = held.least_spread();
-        let residuals = held.residuals(least, &pooled.scale);
-        let plain = pooled.quantiles(&residuals);
-        if residuals.is_empty() {
-            return Calibration::Conformal { shape: Shape::uniform(plain), least };
+        if truth.is_empty() {
+            return Calibration::Conformal { shape: Shape::uniform(pooled.quantiles(&[])), least };
         }
         let frequent = frequent_values(observed);
         let weights = balancing_weights(truth, observed, &frequent);
-        let cell = |(i, p): (usize, &[f32])| Cell {
-            point: p[0],
-            spread: p[1].max(least) * pooled.scale.at(held.shown[i]),
-            truth: truth[i],
-            weight: weights[i],
-            is_in_half: is_in(held.rows[i], 0),
+        let of_floor = |least: f32| {
+            let cell = |(i, p): (usize, &[f32])| Cell {
+                point: p[0],
+                spread: p[1].max(least) * pooled.scale.at(held.shown[i]),
+                truth: truth[i],
+                weight: weights[i],
+                is_in_half: is_in(held.rows[i], 0),
+            };
+            let cells: Vec<Cell> = predicted.chunks_exact(2).enumerate().map(cell).collect();
+            let (shape, loss) =
+                Shape::best(&cells, &frequent, &pooled.quantiles(&held.residuals(least, &pooled.scale)));
+            (loss, Calibration::Conformal { shape, least })
         };
-        let cells: Vec<Cell> = predicted.chunks_exact(2).enumerate().map(cell).collect();
-        Calibration::Conformal { shape: Shape::best(&cells, &frequent, &plain), least }
+        // A spread near nothing, where the trees of a forest agree, makes a residual enormous, and so draws elsewhere.
+        let sizes: Vec<f32> = predicted.chunks_exact(2).zip(truth).map(|(p, t)| (t - p[0]).abs()).collect();
+        let floors = FLOORS.map(|share| least.max(share * mean_size(&sizes)));
+        let all = floors.map(of_floor);
+        all.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|best| best.1).expect("there are floors")
     }
 
     /// The share of held-out cells in the interval, those in each half of the rows with the calibration of the other half;

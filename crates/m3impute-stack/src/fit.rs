@@ -5,6 +5,7 @@ use crate::budget::Budget;
 use crate::calibrate::{Calibration, HeldOut, Pooled, ShownScale};
 use crate::columns::Columns;
 use crate::explain::nearness_forest;
+use crate::factored::FactoredRegressions;
 use crate::folds::{Fold, folds};
 use crate::layers::{CompletedFold, Layer, OfColumn, Order, View, fill_column, fit_column, groups_of, without_group};
 use crate::members::{Context, FittedRowMember, Members, Predicted, Refit, Request};
@@ -55,6 +56,7 @@ struct Finished {
     members: Members,
     models: Vec<ColumnModel>,
     scale: ByPurpose<ShownScale>,
+    drawn_from: Option<FactoredRegressions>,
     notes: Vec<String>,
 }
 
@@ -148,8 +150,8 @@ pub fn fit(
     if is_trainable && grid.m > 1 && budget.layers + budget.sweeps > 0 && !fitting.members.columns.is_empty() {
         layers = fitting.fit_layers(&initial)?;
     }
-    let Finished { rows, members, models, scale, notes } = fitting.finish(initial, &mut layers)?;
-    Ok((StackModel { columns, members, rows, layers, models, scale, donors: None }, notes))
+    let Finished { rows, members, models, scale, drawn_from, notes } = fitting.finish(initial, &mut layers)?;
+    Ok((StackModel { columns, members, rows, layers, models, scale, drawn_from, donors: None }, notes))
 }
 
 impl Fitting<'_> {
@@ -448,7 +450,7 @@ impl Fitting<'_> {
         let run = self.context.run;
         run.check()?;
         let all = candidates(&self.members, layers.len());
-        let (models, scale) = self.column_models(&initial, layers, &all);
+        let (models, scale, drawn_from) = self.column_models(&initial, layers, &all);
         run.check()?;
         let mut is_seen = false;
         // Where rows are kept as donors, so is the forest that says which of them are near.
@@ -473,7 +475,7 @@ impl Fitting<'_> {
         }
         self.add_notes_on_patterns(&scale.fill);
         let rows = self.rows.into_iter().map(|fitted| fitted.all).collect();
-        Ok(Finished { rows, members: self.members, models, scale, notes: self.notes })
+        Ok(Finished { rows, members: self.members, models, scale, drawn_from, notes: self.notes })
     }
 
     /// Selects and calibrates the ensembles of each column.
@@ -482,22 +484,21 @@ impl Fitting<'_> {
         initial: &[usize],
         layers: &[Layer],
         all: &[Candidate],
-    ) -> (Vec<ColumnModel>, ByPurpose<ShownScale>) {
+    ) -> (Vec<ColumnModel>, ByPurpose<ShownScale>, Option<FactoredRegressions>) {
         let fill = self.calibrated(Purpose::Fill, layers, all);
         let first = self.calibrated(Purpose::DrawFirst, layers, all);
         let next = self.calibrated(Purpose::DrawNext, layers, all);
         let scale = ByPurpose { fill: fill.scale, first: first.scale, next: next.scale };
         let draws = first.ensembles.into_iter().zip(next.ensembles);
-        let regressions = std::mem::take(&mut self.regressions).chosen(&first.gains, &next.gains);
-        let drawn_from = regressions.into_iter().chain(std::iter::repeat_with(|| None));
-        let of_columns = fill.ensembles.into_iter().zip(draws).zip(fill.validations).zip(initial).zip(drawn_from);
-        let model = |(f, ((((fill, (first, next)), validation), &initial), drawn_from)): (usize, _)| {
+        let drawn_from = std::mem::take(&mut self.regressions).chosen(&first.gains, &next.gains);
+        let of_columns = fill.ensembles.into_iter().zip(draws).zip(fill.validations).zip(initial);
+        let model = |(f, (((fill, (first, next)), validation), &initial)): (usize, _)| {
             // A column that is rarely missing with others is always drawn as the first.
             let is_proven = self.cells.partly_shown[f].truth.len() >= MIN_NEXT_CELLS;
             let ensemble = ByPurpose { fill, next: if is_proven { next } else { Ensemble::clone(&first) }, first };
-            ColumnModel { initial, ensemble, drawn_from, validation }
+            ColumnModel { initial, ensemble, validation }
         };
-        (of_columns.enumerate().map(model).collect(), scale)
+        (of_columns.enumerate().map(model).collect(), scale, drawn_from)
     }
 
     /// Selects and calibrates an ensemble for each column on its held-out cells.

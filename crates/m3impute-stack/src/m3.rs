@@ -265,29 +265,42 @@ impl MatrixModel for StackModel {
             Want::FirstDraw(number) => (Purpose::DrawFirst, Some(number)),
             Want::NextDraw(number) => (Purpose::DrawNext, Some(number)),
         };
+        let coefficients = self.drawn_from.as_ref().zip(draw).map(|(of, number)| (of, of.coefficients(number, run)));
         let mut distributions = (want != Want::Point).then(|| self.no_distributions());
         for from in (0..n).step_by(ROWS) {
             run.check()?;
             let grid = self.columns.grid(rows, from..(from + ROWS).min(n));
-            let of_columns = self.predict_for(&grid, purpose, draw, run)?;
-            for (f, predicted) in of_columns.iter().enumerate() {
+            let missing: Vec<Vec<u32>> = (0..m).map(|f| grid.rows_where(f, |at| !grid.observed[at])).collect();
+            let is_drawn = |f: usize, i: &u32| coefficients.is_some() && self.is_drawn_from_regressions(&grid, f, *i);
+            // Where regressions draw every cell, the ensembles need not predict.
+            let of_columns = if (0..m).all(|f| missing[f].iter().all(|i| is_drawn(f, i))) {
+                (0..m).map(|f| vec![0.0; missing[f].len() * self.columns.responses[f].width()]).collect()
+            } else {
+                self.predict(&grid, purpose, run)?
+            };
+            for (f, (predicted, missing)) in of_columns.iter().zip(&missing).enumerate() {
                 let response = &self.columns.responses[f];
-                let missing = grid.rows_where(f, |at| !grid.observed[at]);
-                for (i, prediction) in missing.into_iter().zip(predicted.chunks_exact(response.width())) {
+                for (&i, prediction) in missing.iter().zip(predicted.chunks_exact(response.width())) {
+                    let drawn = coefficients.as_ref().filter(|_| is_drawn(f, &i));
+                    if let Some((regressions, coefficients)) = drawn {
+                        let row = &grid.x[i as usize * m..(i as usize + 1) * m];
+                        let density = regressions.density_of(coefficients, row, f);
+                        if let (Some(density), Some(Distributions::Quantiles(to))) =
+                            (density, distributions.as_mut().map(|to| &mut to[f]))
+                        {
+                            rows.x[(from + i as usize) * m + f] = density.quantile(0.5);
+                            to.push(density.quantiles());
+                            continue;
+                        }
+                    }
                     let point = response.point(prediction);
                     rows.x[(from + i as usize) * m + f] = match response {
                         Response::Levels(_) => self.columns.code(f, point as usize),
                         _ => f64::from(point),
                     };
                     if let Some(to) = &mut distributions {
-                        let (calibration, factor) = match self.drawn_from(&grid, f, i, draw) {
-                            Some(regression) => (regression.calibration(), 1.0),
-                            None => (
-                                &self.ensemble(f, purpose).calibration,
-                                self.scale.of(purpose).at(grid.shown(i as usize)),
-                            ),
-                        };
-                        add_distribution(calibration, prediction, factor, &mut to[f]);
+                        let factor = self.scale.of(purpose).at(grid.shown(i as usize));
+                        add_distribution(&self.ensemble(f, purpose).calibration, prediction, factor, &mut to[f]);
                     }
                 }
             }

@@ -3,10 +3,11 @@
 use crate::calibrate::{Calibration, ShownScale};
 use crate::columns::Columns;
 use crate::donors::Donors;
+use crate::factored::FactoredRegressions;
 use crate::layers::{Layer, LayerState};
 use crate::members::{FittedRowMember, MEMBERS, Members, RowMember, Section};
 use crate::predictions::Aggregation;
-use crate::regressions::{DrawnFrom, sweeps};
+use crate::regressions::SWEEPS;
 use m3impute_core::{Error, HeldOutCell, ModelFile, Pattern, Result, Tensor};
 use m3impute_learners::Response;
 use serde::{Deserialize, Serialize};
@@ -120,9 +121,6 @@ pub struct ColumnModel {
     pub initial: usize,
     /// Its ensembles.
     pub ensemble: ByPurpose<Ensemble>,
-    /// The regression that it is drawn from where nothing else is missing in the row, instead of an ensemble.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drawn_from: Option<DrawnFrom>,
     /// Out-of-fold errors.
     pub validation: Validation,
 }
@@ -149,6 +147,8 @@ pub struct StackModel {
     pub models: Vec<ColumnModel>,
     /// How much wider distributions are in rows that show less.
     pub scale: ByPurpose<ShownScale>,
+    /// The regressions from which a cell is drawn where nothing else is missing in the row, instead of an ensemble.
+    pub drawn_from: Option<FactoredRegressions>,
     /// Rows of the training table to compare others with, where they are to be kept.
     pub donors: Option<Donors>,
 }
@@ -178,7 +178,7 @@ impl StackModel {
 
     /// How often the missing cells of a row are drawn once more after the first time.
     pub fn sweeps(&self) -> usize {
-        sweeps(self.models.iter().map(|model| &model.drawn_from))
+        if self.drawn_from.is_some() { SWEEPS } else { 0 }
     }
 
     /// The ensemble of a column.
@@ -198,6 +198,8 @@ struct State {
     layers: Vec<LayerState>,
     models: Vec<ColumnModel>,
     scale: ByPurpose<ShownScale>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drawn_from: Option<FactoredRegressions>,
     /// Whether there are donors: those are tensors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     donors: bool,
@@ -224,6 +226,7 @@ impl StackModel {
             layers,
             models,
             scale: self.scale.clone(),
+            drawn_from: self.drawn_from.clone(),
             donors: self.donors.is_some(),
         };
         if let Some(donors) = &self.donors {
@@ -237,7 +240,7 @@ impl StackModel {
     /// # Errors
     /// When something is not there or does not fit.
     pub fn restore(file: &ModelFile) -> Result<StackModel> {
-        let State { columns, members, rows: states, layers, models, scale, donors } = file.state()?;
+        let State { columns, members, rows: states, layers, models, scale, drawn_from, donors } = file.state()?;
         let meanings: Vec<_> = file.header.encoder.features().iter().map(|f| f.meaning).collect();
         columns.check(&meanings)?;
         let members = Members::named(MEMBERS, &members);
@@ -253,7 +256,7 @@ impl StackModel {
         };
         let layers = layers.iter().enumerate().map(restore).collect::<Result<_>>()?;
         let donors = if donors { Some(Donors::restore(file, &meanings)?) } else { None };
-        let model = StackModel { columns, members, rows, layers, models, scale, donors };
+        let model = StackModel { columns, members, rows, layers, models, scale, drawn_from, donors };
         model.check()?;
         Ok(model)
     }
@@ -276,12 +279,12 @@ impl StackModel {
         };
         let fits = |(model, response): (&ColumnModel, &Response)| {
             model.ensemble.all().into_iter().all(|e| is_sound(e, response))
-                && model
-                    .drawn_from
-                    .as_ref()
-                    .is_none_or(|d| *response == Response::Number && d.is_sound(self.models.len()))
                 && model.validation.candidates.len() <= candidates.len()
                 && is_initial(model.initial)
+        };
+        let are_numbers = |of: &FactoredRegressions| {
+            of.is_sound(self.models.len())
+                && (self.columns.responses.iter().enumerate()).all(|(f, r)| *r == Response::Number || !of.has(f))
         };
         let needs = |(member, fitted): (&&'static dyn RowMember, &Option<_>)| {
             let needed = member.needs().map(|name| self.members.row(name).is_some_and(|k| self.rows[k].is_some()));
@@ -289,6 +292,7 @@ impl StackModel {
         };
         let all = self.models.len() == self.columns.len()
             && self.scale.all().into_iter().all(ShownScale::is_sound)
+            && self.drawn_from.as_ref().is_none_or(are_numbers)
             && self.rows.first().is_some_and(Option::is_some)
             && self.models.iter().zip(&self.columns.responses).all(fits)
             && self.members.rows.iter().zip(&self.rows).all(needs);

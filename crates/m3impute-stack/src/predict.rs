@@ -4,7 +4,6 @@ use crate::layers::{Step, fill_column};
 use crate::members::{FittedRowMember, Predicted, Request};
 use crate::model::{BASELINE, Candidate, Purpose, StackModel};
 use crate::predictions::{aggregate, set_spreads};
-use crate::regressions::DrawnFrom;
 use m3impute_core::{Result, Run};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
@@ -39,38 +38,9 @@ impl StackModel {
         Ok(all)
     }
 
-    /// The same; in the draw of a number, cells with a regression to draw from are predicted by it.
-    ///
-    /// # Errors
-    /// When the run is cancelled.
-    pub fn predict_for(&self, grid: &Grid, purpose: Purpose, draw: Option<u64>, run: &Run) -> Result<Vec<Vec<f32>>> {
-        let missing = |f: usize| grid.rows_where(f, |at| !grid.observed[at]);
-        let has_regression = |f: usize| missing(f).iter().all(|&i| self.drawn_from(grid, f, i, draw).is_some());
-        // Where every cell has one, the ensembles need not predict.
-        let mut all = match (0..grid.m).all(has_regression) {
-            true => (0..grid.m).map(|f| vec![0.0; missing(f).len() * self.columns.responses[f].width()]).collect(),
-            false => self.predict(grid, purpose, run)?,
-        };
-        let Some(number) = draw else { return Ok(all) };
-        for (f, predicted) in all.iter_mut().enumerate() {
-            let (places, rows): (Vec<usize>, Vec<u32>) = missing(f)
-                .into_iter()
-                .enumerate()
-                .filter(|(_, i)| self.drawn_from(grid, f, *i, draw).is_some())
-                .unzip();
-            let Some(regression) = self.models[f].drawn_from.as_ref().filter(|_| !rows.is_empty()) else { continue };
-            let points = regression.predict(grid, f, &rows, number, run);
-            for (place, point) in places.into_iter().zip(points.chunks_exact(2)) {
-                predicted[2 * place..2 * place + 2].copy_from_slice(point);
-            }
-        }
-        Ok(all)
-    }
-
-    /// The regression from which a missing cell is drawn, if it is a draw, and nothing else is missing in the row.
-    pub fn drawn_from(&self, grid: &Grid, f: usize, row: u32, draw: Option<u64>) -> Option<&DrawnFrom> {
-        draw?;
-        self.models[f].drawn_from.as_ref().filter(|_| grid.shown(row as usize) as usize + 1 == grid.m)
+    /// Whether a missing cell is drawn from regressions: nothing else is missing in its row, and its column has one.
+    pub fn is_drawn_from_regressions(&self, grid: &Grid, f: usize, row: u32) -> bool {
+        grid.shown(row as usize) as usize + 1 == grid.m && self.drawn_from.as_ref().is_some_and(|of| of.has(f))
     }
 
     /// What the candidates with weight predict of the missing cells of each column; the baseline, where none of them has a

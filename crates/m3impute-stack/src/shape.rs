@@ -81,26 +81,29 @@ impl Shape {
         Shape { frequent: Vec::new(), around: vec![Around { point: 0.0, shares: Vec::new(), quantiles }] }
     }
 
-    /// The shape that describes these cells best: one for all points, another around each, or that with frequent values;
-    /// compared on the half of the cells that it is not made of. Where there are few cells, `plain` quantiles of residuals
-    /// count as well.
-    pub fn best(cells: &[Cell], frequent: &[f32], plain: &[f32]) -> Shape {
+    /// The shape that describes these cells best, and its loss: one for all points, another around each, or that with frequent
+    /// values; compared on the half of the cells that it is not made of. Where there are few cells, it is one for all points,
+    /// and `plain` quantiles of residuals count as well.
+    pub fn best(cells: &[Cell], frequent: &[f32], plain: &[f32]) -> (Shape, f64) {
         let (half, other): (Vec<Cell>, Vec<Cell>) = cells.iter().partition(|cell| cell.is_in_half);
-        if half.len().min(other.len()) < FEWEST_CELLS / 2 {
-            return Shape::of(cells, 1, &[], plain);
-        }
         let most = (cells.len() / CELLS).clamp(1, MOST_POINTS);
         let shapes: [(usize, &[f32]); 3] = [(1, &[]), (most, &[]), (most, frequent)];
-        let losses = shapes.map(|(points, frequent)| {
+        let are_few = half.len().min(other.len()) < FEWEST_CELLS / 2;
+        let loss_of = |&(points, frequent): &(usize, &[f32])| {
             let of = |cells: &[Cell], measured: &[Cell]| -> f64 {
+                if cells.is_empty() {
+                    return 0.0;
+                }
                 let shape = Shape::of(cells, points, frequent, plain);
                 let loss = |c: &Cell| c.weight * quantile_loss(&shape.quantiles(c.point, c.spread), c.truth);
                 measured.iter().map(loss).sum()
             };
             of(&half, &other) + of(&other, &half)
-        });
-        let best = (0..shapes.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0);
-        Shape::of(cells, shapes[best].0, shapes[best].1, plain)
+        };
+        let tried = if are_few { &shapes[..1] } else { &shapes[..] };
+        let losses: Vec<f64> = tried.iter().map(loss_of).collect();
+        let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0);
+        (Shape::of(cells, shapes[best].0, shapes[best].1, plain), losses[best])
     }
 
     fn of(cells: &[Cell], points: usize, frequent: &[f32], plain: &[f32]) -> Shape {
@@ -223,22 +226,13 @@ fn quantile_loss(quantiles: &Quantiles, truth: f32) -> f64 {
     quantiles.iter().zip(QUANTILE_LEVELS).map(loss).sum()
 }
 
-/// The mean square of the distribution with these quantiles, which is even between two of them and ends with the last ones.
-pub fn mean_square(quantiles: &[f32]) -> f64 {
-    let square = |a: f32, b: f32| f64::from((a * a + a * b + b * b) / 3.0);
-    let levels = QUANTILE_LEVELS.windows(2).zip(quantiles.windows(2));
-    let between: f64 = levels.map(|(level, q)| (level[1] - level[0]) * square(q[0], q[1])).sum();
-    let (first, last) = (quantiles[0], quantiles[quantiles.len() - 1]);
-    between + QUANTILE_LEVELS[0] * (square(first, first) + square(last, last))
-}
-
 /// How much so many held-out cells of a column count against those of all columns.
 pub fn own_share(cells: usize) -> f32 {
     cells as f32 / (cells as f32 + SHRINKAGE_CELLS)
 }
 
 /// The quantiles of weighted numbers at [`QUANTILE_LEVELS`], between two of them in proportion.
-pub fn weighted_quantiles(numbers: &[f32], weights: &[f64]) -> Vec<f32> {
+fn weighted_quantiles(numbers: &[f32], weights: &[f64]) -> Vec<f32> {
     let mut sorted: Vec<(f32, f64)> = numbers.iter().copied().zip(weights.iter().copied()).collect();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut below = 0.0;
@@ -287,7 +281,7 @@ mod tests {
         let cells: Vec<Cell> = (0..400).map(of).enumerate().map(cell).collect();
         let frequent = frequent_values(&cells.iter().map(|cell| cell.truth).collect::<Vec<f32>>());
         assert_eq!(frequent[0], 0.0);
-        let shape = Shape::best(&cells, &frequent[..1], &[0.0; QUANTILE_LEVELS.len()]);
+        let (shape, _) = Shape::best(&cells, &frequent[..1], &[0.0; QUANTILE_LEVELS.len()]);
         assert!(shape.is_sound() && shape.around.len() > 4);
         for point in [0.2, 0.5, 0.8] {
             let quantiles = shape.quantiles(point, 1.0);
@@ -305,20 +299,14 @@ mod tests {
         };
         let cells: Vec<Cell> = (0..400).map(of).enumerate().map(cell).collect();
         let plain = weighted_quantiles(&cells.iter().map(Cell::residual).collect::<Vec<f32>>(), &[1.0 / 400.0; 400]);
-        let shape = Shape::best(&cells, &[], &plain);
+        let (shape, _) = Shape::best(&cells, &[], &plain);
         let width = |point: f32| {
             let quantiles = shape.quantiles(point, 1.0);
             quantiles[18] - quantiles[2]
         };
         assert!((width(0.9) / width(0.3) - 3.0).abs() < 0.8, "{} {}", width(0.3), width(0.9));
         // With few cells the shape is one for all points.
-        assert_eq!(Shape::best(&cells[..60], &[], &plain).around.len(), 1);
-    }
-
-    #[test]
-    fn the_mean_square_of_an_even_distribution_is_a_third() {
-        let even = QUANTILE_LEVELS.map(|level| 2.0 * level as f32 - 1.0);
-        assert!((mean_square(&even) - 1.0 / 3.0).abs() < 1e-3);
+        assert_eq!(Shape::best(&cells[..60], &[], &plain).0.around.len(), 1);
     }
 
     #[test]

@@ -13,6 +13,11 @@ const DRAWS: u64 = 5;
 
 /// Numbers `a` and `b`, and an outcome of them; `b` and the outcome are missing together in three rows of ten.
 fn table(outcome: impl Fn(f64, f64, f64) -> f64) -> (Table, Vec<usize>) {
+    table_without([1, 2], outcome)
+}
+
+/// The same, with other columns missing.
+fn table_without(gone: [usize; 2], outcome: impl Fn(f64, f64, f64) -> f64) -> (Table, Vec<usize>) {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let (mut columns, mut missing) = ([const { Vec::new() }; 3], Vec::new());
     for i in 0..ROWS {
@@ -23,7 +28,7 @@ fn table(outcome: impl Fn(f64, f64, f64) -> f64) -> (Table, Vec<usize>) {
             missing.push(i);
         }
         for (j, (column, x)) in columns.iter_mut().zip([a, b, outcome(a, b, noise)]).enumerate() {
-            column.push((j == 0 || !is_missing).then_some(x));
+            column.push((!gone.contains(&j) || !is_missing).then_some(x));
         }
     }
     let schema = Schema::new(["a", "b", "y"].map(|name| ColumnSpec::new(name, Kind::Continuous)).to_vec()).unwrap();
@@ -48,10 +53,9 @@ fn file_of(fitted: &dyn FittedImputer) -> ModelFile {
     ModelFile::read(&bytes).unwrap()
 }
 
-/// What the columns are drawn from, in a model's file.
-fn regressions(file: &ModelFile) -> Vec<&Value> {
-    let models = file.header.state["models"].as_array().unwrap();
-    models.iter().map(|model| &model["drawn_from"]).filter(|from| !from.is_null()).collect()
+/// How many columns are drawn from regressions, in a model's file.
+fn regressions(file: &ModelFile) -> usize {
+    file.header.state["drawn_from"]["factors"].as_array().map_or(0, Vec::len)
 }
 
 /// The least-squares coefficient of a product, given the two factors: the mean over drawn tables, of drawn rows alone.
@@ -82,9 +86,19 @@ fn interaction(drawn: &[Table], rows: &[usize]) -> f64 {
 fn relations_of_cells_missing_together_are_not_shrunk_in_draws() {
     let (table, missing) = table(|a, b, noise| a + b + 0.5 * a * b + noise);
     let model = fitted(&table);
-    assert_eq!(regressions(&file_of(&*model)).len(), 3);
+    assert_eq!(regressions(&file_of(&*model)), 3);
     let found = interaction(&drawn(&*model, &table), &missing);
     assert!((found - 0.5).abs() < 0.1, "{found}");
+}
+
+#[test]
+fn a_column_inside_of_an_interaction_is_drawn_from_what_the_outcome_says_of_it() {
+    // Both columns of the product are missing: no regression of one of them on the rest has the right form.
+    let (table, missing) = table_without([0, 1], |a, b, noise| a + b + 0.5 * a * b + noise);
+    let model = fitted(&table);
+    assert_eq!(regressions(&file_of(&*model)), 3);
+    let found = interaction(&drawn(&*model, &table), &missing);
+    assert!((found - 0.5).abs() < 0.12, "{found}");
 }
 
 #[test]
@@ -92,7 +106,7 @@ fn what_no_regression_describes_is_drawn_from_the_ensembles() {
     // The outcome depends on which interval `b` is in, and is exact there.
     let step = |b: f64| if (b * 2.0).floor().rem_euclid(2.0) == 0.0 { 3.0 } else { -3.0 };
     let (table, _) = table(|_, b, noise| step(b) + 0.05 * noise);
-    assert!(regressions(&file_of(&*fitted(&table))).is_empty());
+    assert_eq!(regressions(&file_of(&*fitted(&table))), 0);
 }
 
 #[test]
@@ -103,15 +117,16 @@ fn regressions_survive_their_file_and_damaged_ones_are_refused() {
     let loaded = (m3::SPEC.load)(&file).unwrap();
     assert!(drawn(&*model, &table) == drawn(&*loaded, &table));
     assert!(file.header.state == file_of(&*loaded).header.state);
-    let place = file.header.state["models"].as_array().unwrap().iter().position(|m| !m["drawn_from"].is_null());
-    let damages: [fn(&mut Value); 3] = [
-        |from| from["regression"]["mean"] = Value::from(vec![1.0]),
-        |from| from["regression"]["predictors"][0]["column"] = Value::from(3),
-        |from| from["calibration"] = Value::Null,
+    let damages: [fn(&mut Value); 5] = [
+        |from| from["factors"] = Value::from(Vec::<Value>::new()),
+        |from| from["factors"][1]["regression"]["mean"] = Value::from(vec![1.0]),
+        |from| from["factors"][1]["regression"]["predictors"][0]["column"] = Value::from(3),
+        |from| from["factors"][0]["residuals"]["log"] = Value::from(vec![0.0]),
+        |from| from["factors"][0]["column"] = Value::from(7),
     ];
     for (which, damage) in damages.iter().enumerate() {
         let mut damaged = file.clone();
-        damage(&mut damaged.header.state["models"][place.unwrap()]["drawn_from"]);
+        damage(&mut damaged.header.state["drawn_from"]);
         assert!((m3::SPEC.load)(&damaged).is_err(), "damage {which} is taken");
     }
 }
