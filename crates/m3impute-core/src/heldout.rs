@@ -102,8 +102,10 @@ pub(crate) fn cells_of(
 
 /// The share of a column that has few missing cells, or none, in proportion to that of the others.
 const LEAST: f64 = 0.3;
-/// Rows among which the one is found that shows nearly what another shows, and is most like it.
+/// Rows among which the one is found that shows nearly what another shows.
 const TRIED: usize = 40;
+/// So many where something goes together with lacking a cell, so that one is found which is like it in that, too.
+const TRIED_FOR_LIKENESS: usize = 200;
 /// So many where none of them shows all that the other one shows: with many columns few rows do.
 const MOST_TRIED: usize = 400;
 /// No fold of a model holds out more of a column than this share.
@@ -243,8 +245,9 @@ impl<T: Copy + Into<f64>> Drawing<'_, T> {
         let (patterns, shown) = (self.patterns, self.patterns.row(like));
         let features = patterns.likeness_to(like);
         let mut best: Option<(u32, f64, usize)> = None;
+        let enough = if features.is_empty() { TRIED } else { TRIED_FOR_LIKENESS };
         for tried in 0..MOST_TRIED {
-            if tried >= TRIED && best.is_some_and(|(lacks, ..)| lacks == 0) {
+            if tried >= enough && best.is_some_and(|(lacks, ..)| lacks == 0) {
                 break;
             }
             let donor = below(rng.next_u32(), patterns.rows);

@@ -21,6 +21,8 @@ use m3impute_learners::Response;
 const MOST_COLUMNS: usize = 12;
 /// Rows that regressions are fitted to, at most: with more, an ensemble is better or all regressions are alike.
 const MOST_ROWS: usize = 2000;
+/// A column in which one value has more than this share has no density; whole numbers may have values of less.
+const ATOM: f64 = 0.1;
 /// How often the missing cells of a row are drawn once more, each given all others. The first draws come from the ensembles.
 pub const SWEEPS: usize = 6;
 
@@ -43,7 +45,7 @@ impl Regressions {
         let m = responses.len();
         let (whole, folds) = completed.split_last()?;
         let grid = whole.grid();
-        let is_modelled = |&f: &usize| responses[f] == Response::Number && frequent_values(&grid.values(f)).is_empty();
+        let is_modelled = |&f: &usize| responses[f] == Response::Number && !has_atom(&grid.values(f));
         let columns: Vec<usize> = (0..m).filter(is_modelled).collect();
         if columns.is_empty() || m > MOST_COLUMNS {
             return None;
@@ -108,6 +110,12 @@ impl Regressions {
         let is_chosen = !are_worse(first) && (next.is_empty() || !are_worse(next));
         self.whole.filter(|_| is_chosen && !first.is_empty())
     }
+}
+
+/// Whether many cells of a column have one value, as in one of many zeros: no density describes it.
+fn has_atom(values: &[f32]) -> bool {
+    let share = |value: f32| values.iter().filter(|v| **v == value).count() as f64 / values.len() as f64;
+    frequent_values(values).first().is_some_and(|&value| share(value) > ATOM)
 }
 
 /// The negative logarithms of the likelihood (Laplace) of true values under points and spreads, with the best common factor
