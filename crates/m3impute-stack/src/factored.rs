@@ -111,7 +111,7 @@ impl FactoredRegressions {
             }
             let factor = |(k, &column): (usize, &usize)| {
                 let regression = BayesianRegression::fit(&terms[k], &z, m, column, &go_on)?;
-                Factor::of(column, regression, &z, table.observed, m)
+                Factor::of(column, regression, &z, m)
             };
             model.factors = order.iter().enumerate().map(factor).collect::<Option<_>>()?;
             if turn >= BURN_IN {
@@ -129,7 +129,7 @@ impl FactoredRegressions {
         }
         for (factor, kept) in model.factors.iter_mut().zip(&kept) {
             let regression = BayesianRegression::pooled(kept)?;
-            *factor = Factor::of(factor.column, regression, &z, table.observed, m)?;
+            *factor = Factor::of(factor.column, regression, &z, m)?;
         }
         model.is_sound(m).then_some(model)
     }
@@ -198,15 +198,15 @@ impl FactoredRegressions {
 }
 
 impl Factor {
-    /// With the residuals of the rows in which the column was observed.
-    fn of(column: usize, regression: BayesianRegression, z: &[f32], observed: &[bool], m: usize) -> Option<Factor> {
+    /// With the residuals of all rows of the completed table `z`: those of observed cells alone are not centred where it
+    /// depends on a later column which of them are observed.
+    fn of(column: usize, regression: BayesianRegression, z: &[f32], m: usize) -> Option<Factor> {
         let n = (z.len() / m).max(1) as f64;
         let values = || z.chunks_exact(m).map(|row| f64::from(row[column]));
         let centre = values().sum::<f64>() / n;
         let deviation = (values().map(|v| (v - centre).powi(2)).sum::<f64>() / n).sqrt();
         let residual = |row: &[f32]| f64::from(row[column]) - regression.predict(regression.mean(), row);
-        let rows = z.chunks_exact(m).zip(observed.chunks_exact(m)).filter(|(_, observed)| observed[column]);
-        let residuals = ResidualDensity::of(&rows.map(|(row, _)| residual(row)).collect::<Vec<f64>>())?;
+        let residuals = ResidualDensity::of(&z.chunks_exact(m).map(residual).collect::<Vec<f64>>())?;
         Some(Factor { column, centre, deviation, regression, residuals })
     }
 }
