@@ -319,9 +319,11 @@ mod tests {
             let row = [a as f32, 9.0, y as f32];
             let density = model.density_of(&model.mean(), &row, 1).unwrap();
             let (found, deviation) = density.moments();
-            assert!((found - mean).abs() < 0.06, "{a} {y}: {found} {mean}");
+            // Everything but the noise of 600 rows.
+            let deviations = |x: f64| (x - mean).abs() * precision.sqrt();
+            let median = density.quantile(0.5);
+            assert!(deviations(found) < 0.2 && deviations(median) < 0.2, "{a} {y}: {found} {median} {mean}");
             assert!((deviation * precision.sqrt() - 1.0).abs() < 0.15, "{a} {y}: {deviation} {}", precision.powf(-0.5));
-            assert!((density.quantile(0.5) - mean).abs() < 0.06);
         }
     }
 
