@@ -148,7 +148,7 @@ def run(args):
                     else:
                         write(table, gone, missing, source)
                         tables = completed(method, source, Path(folder), args, repetition)
-                estimate, error, half = (part.tolist() for part in pooled(tables))
+                estimate, error, half = ([float(f"{x:.6g}") for x in part] for part in pooled(tables))
                 row = {"repetition": repetition, "mechanism": mechanism, "missing": args.missing, "method": method}
                 row |= {"estimate": estimate, "error": error, "half": half}
                 with path.open("a") as out:

@@ -6,7 +6,7 @@
 //! depends on the product of two columns, no regression of one of these columns on the rest is the right one.
 //!
 //! The model learns by data augmentation (Tanner and Wong, 1987): missing cells are drawn from the regressions, and these are
-//! fitted to the completed rows, in turns. Columns that are no numbers, or have frequent values, are given.
+//! fitted to the completed rows, in turns. Columns that are no numbers, or have many cells of one value, are given.
 //!
 //! Notation: `n` rows, `m` columns, `k` the place of a column in the order of the factors.
 

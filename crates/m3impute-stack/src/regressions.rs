@@ -36,7 +36,7 @@ pub struct Regressions {
 
 impl Regressions {
     /// Fits them to the completed folds, of which the last one is the whole table, and predicts held-out cells. There are
-    /// none where a table has many columns, few rows, or no numbers without frequent values.
+    /// none where a table has many columns, few rows, or no numbers but such as have many cells of one value.
     pub fn fit(completed: &[CompletedFold], responses: &[Response], run: &Run) -> Regressions {
         Regressions::of_folds(completed, responses, run).unwrap_or_default()
     }
