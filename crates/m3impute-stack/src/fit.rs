@@ -19,6 +19,7 @@ use crate::spread::spread_weights;
 use m3impute_core::{HeldOutCell, Pattern, Result, Run};
 use m3impute_gnn::network::Grid;
 use m3impute_learners::Response;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The share of the remaining time that a member which builds on another may take.
@@ -556,6 +557,7 @@ impl Fitting<'_> {
         Validation {
             missing,
             cells: held.truth.len(),
+            different: held.rows.iter().collect::<BTreeSet<_>>().len(),
             ensemble: mean_and_error(&errors).0,
             accuracy: right.filter(|_| !response.is_number()),
             pattern: if missing == 0 { Pattern::Random } else { Pattern::Own },

@@ -44,6 +44,9 @@ pub struct Validation {
     pub missing: usize,
     /// How many cells were held out.
     pub cells: usize,
+    /// How many of them are different ones: several folds may hold out the same cell.
+    #[serde(default)]
+    pub different: usize,
     /// The mean error of the ensemble.
     pub ensemble: f64,
     /// That of each candidate, where it has one.

@@ -14,9 +14,9 @@ pub fn scores(model: &StackModel) -> Vec<ValidationScore> {
         ValidationScore {
             missing: validation.missing,
             cells: validation.cells,
-            error: (validation.cells >= MIN_CELLS).then_some(validation.ensemble),
+            error: (validation.different >= MIN_CELLS).then_some(validation.ensemble),
             baseline: alone(BASELINE),
-            accuracy: validation.accuracy.filter(|_| validation.cells >= MIN_CELLS),
+            accuracy: validation.accuracy.filter(|_| validation.different >= MIN_CELLS),
             baseline_accuracy: validation.baseline_accuracy,
             best: best.min_by(|a, b| a.error.total_cmp(&b.error)),
             ensemble: in_words(&named(model, &candidates, &ensemble.fill.weights)),
