@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Products of two predictors, at most: those most closely related to what the predictors leave.
 const MOST_PRODUCTS: usize = 20;
 /// A predictor is at most so many standard deviations from its mean: products of larger ones could be anything.
-const FAR: f64 = 4.0;
+pub const FAR: f64 = 4.0;
 /// The least penalty, in shares of the number of rows: predictors may depend on each other exactly.
 const PENALTY: f64 = 1e-4;
 /// So many rows for each coefficient, at least.

@@ -13,7 +13,7 @@
 use crate::residual_density::ResidualDensity;
 use m3impute_core::distributions::QUANTILE_LEVELS;
 use m3impute_core::{Run, unit};
-use m3impute_learners::bayesian_regression::{BayesianRegression, Terms};
+use m3impute_learners::bayesian_regression::{BayesianRegression, FAR, Terms};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,6 @@ const COUNTING: usize = 16;
 const ZOOMS: usize = 5;
 /// Points whose log-density is this much below the largest do not count.
 const NEGLIGIBLE: f64 = 9.0;
-/// A predictor counts at most so many standard deviations from its mean: see `bayesian_regression`.
-const FAR: f64 = 4.0;
 
 /// A completed table to learn from.
 #[derive(Clone, Copy, Debug)]
@@ -64,10 +62,10 @@ pub type Coefficients = Vec<Vec<f64>>;
 /// The order of the factors of these columns, the last one first chosen: the column whose regression on the others gains
 /// most by products, because there the relation is what it is. None where there are too few rows, or it was told to stop.
 pub fn order_of_factors(table: CompletedTable<'_>, columns: &[usize], run: &Run) -> Option<Vec<usize>> {
+    let given = given_columns(table.is_level.len(), columns);
     let mut rest = columns.to_vec();
     let mut order = Vec::with_capacity(columns.len());
     while rest.len() > 1 {
-        let given = given_columns(table.is_level.len(), columns);
         let gain = |&column: &usize| {
             let from: Vec<usize> = given.iter().chain(rest.iter().filter(|c| **c != column)).copied().collect();
             Terms::choose(table.x, table.is_level, column, &from, &|| run.goes_on()).map(|terms| terms.gain)
@@ -81,6 +79,7 @@ pub fn order_of_factors(table: CompletedTable<'_>, columns: &[usize], run: &Run)
     Some(order)
 }
 
+/// The columns that have no factor.
 fn given_columns(m: usize, modelled: &[usize]) -> Vec<usize> {
     (0..m).filter(|c| !modelled.contains(c)).collect()
 }

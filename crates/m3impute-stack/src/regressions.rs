@@ -7,7 +7,6 @@
 
 use crate::calibrate::HeldOut;
 use crate::factored::{CompletedTable, FactoredRegressions, order_of_factors};
-use crate::folds::Fold;
 use crate::layers::{CompletedFold, View};
 use crate::model::Purpose;
 use crate::predictions::gain_in_errors;
@@ -71,13 +70,11 @@ impl Regressions {
         for (index, fold) in folds.iter().enumerate() {
             let model = fit(fold, index)?;
             let coefficients = model.mean();
-            for (view, View { fold: Fold { grid, .. }, plain }) in fold.views.iter().enumerate() {
-                for &f in &columns {
-                    for i in fold.views[view].fold.held_rows(f) {
-                        let density = model.density_of(&coefficients, &plain[i * grid.m..(i + 1) * grid.m], f)?;
-                        let (point, spread) = density.moments();
-                        predicted[f][view].extend([point as f32, spread as f32]);
-                    }
+            for (number, View { fold, plain }) in fold.views.iter().enumerate() {
+                for (f, i) in columns.iter().flat_map(|&f| fold.held_rows(f).map(move |i| (f, i))) {
+                    let density = model.density_of(&coefficients, &plain[i * m..(i + 1) * m], f)?;
+                    let (point, spread) = density.moments();
+                    predicted[f][number].extend([point as f32, spread as f32]);
                 }
             }
         }
